@@ -1,0 +1,50 @@
+"""Every error that Penstock raises on purpose.
+
+::
+
+    PenstockError               exit code 1: the work failed
+    ├── InputError              exit code 2: a value, key or file the user gave is wrong
+    ├── MissingError            exit code 3: this machine lacks something (Java, root, a broker)
+    └── EngineError             exit code 1: an engine could not observe or act
+
+A message gives the value, the bound it broke and the way out.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PenstockError(Exception):
+    """Base of all errors raised on purpose; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class InputError(PenstockError, ValueError):
+    """A value, key or file that the user gave is wrong."""
+
+    exit_code = 2
+
+
+class MissingError(PenstockError):
+    """Something needed is missing on this machine; the message says how to get it."""
+
+    exit_code = 3
+
+
+class EngineError(PenstockError):
+    """An engine could not observe or act."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    """An error for a name that is not in a table, with the nearest one that is.
+
+    >>> str(unknown("policy", "ds3", ["ds2", "static"]))
+    "unknown policy 'ds3'; did you mean 'ds2'? Known: ds2, static"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return InputError(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}")

@@ -1,0 +1,132 @@
+"""The loop: observe → plan → act → write down. The same for a simulator and for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from penstock.core.errors import InputError
+from penstock.core.guards import Effect, Guards, is_action
+from penstock.core.model import Change, Proposal, Snapshot
+from penstock.core.ports import Engine, Policy
+from penstock.core.sanity import believable, unusable
+
+Mode = Literal["advise", "act"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the loop carries from one tick to the next; a plain JSON value as a whole."""
+
+    memory: Any = None
+    last_seen: float | None = None
+    last_action: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """One tick: what was seen, what the policy said, what the guards made of it.
+
+    ``targets`` every pool's size with the raw figure, also where nothing changes · ``changes``
+    only what is to be done · ``applied`` whether the engine was asked to.
+    """
+
+    seen: Snapshot
+    proposal: Proposal
+    targets: Mapping[str, Change] = field(default_factory=dict)
+    effects: tuple[Effect, ...] = ()
+    notes: tuple[str, ...] = ()
+    applied: bool = False
+
+    @property
+    def changes(self) -> dict[str, Change]:
+        """The targets that ask for anything."""
+        return {p: c for p, c in self.targets.items() if is_action(c, self.seen, p)}
+
+    def explain(self) -> str:
+        """One line for a person: sizes, reason, raw figure, guards.
+
+        ``executors 12→8: CPU 41 % of a 70 % target (raw 7.1); step-limit 7→8: at most −4 …``
+        """
+        parts = []
+        changes = self.changes
+        for pool, target in self.targets.items():
+            arrow = f"→{target.slots}" if pool in changes else " stays"
+            parts.append(f"{pool} {target.before}{arrow}")
+        line = f"{', '.join(parts) or 'no change'}: {self.proposal.reason}"
+        raws = [f"{c.raw:.2f}" for c in self.targets.values() if c.raw != c.before]
+        if raws:
+            line += f" (raw {', '.join(raws)})"
+        for e in self.effects:
+            line += f"; {e.guard} {e.before:g}→{e.after:g}: {e.why}"
+        for note in self.notes:
+            line += f"; {note}"
+        return line
+
+
+def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[Decision, State]:
+    """Decide, without doing anything. Never raises for what a policy or a metric did wrong."""
+    seen, notes = believable(seen)
+    reason = unusable(seen, state.last_seen, guards.max_age)
+    if reason is not None:
+        proposal = Proposal(reason=f"no change: {reason}")
+        return Decision(seen=seen, proposal=proposal, notes=notes), state
+    state = replace(state, last_seen=seen.time)
+    try:
+        proposal, memory = policy.decide(seen, state.memory)
+    except Exception as error:  # a policy that raises must never harm the job
+        proposal = Proposal(reason=f"no change: the policy raised {type(error).__name__}: {error}")
+        memory = state.memory
+    targets, effects = guards.apply(proposal, seen, state.last_action)
+    decision = Decision(seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes)
+    return decision, replace(state, memory=memory)
+
+
+class Loop:
+    """Runs one policy with one set of guards on one engine.
+
+    ``record`` is called with every decision and the state after it (the journal).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        guards: Guards,
+        *,
+        mode: Mode = "advise",
+        seed: int = 0,
+        state: State | None = None,
+        record: Callable[[Decision, State], None] | None = None,
+    ) -> None:
+        if mode not in ("advise", "act"):
+            raise InputError(f"mode {mode!r} must be 'advise' (only say) or 'act' (also do)")
+        self.engine = engine
+        self.policy = policy
+        self.guards = guards
+        self.mode = mode
+        self.state = state if state is not None else State(memory=policy.start(seed))
+        self._record = record
+
+    def tick(self) -> Decision:
+        """Observe, plan and, in mode ``act``, apply."""
+        seen = self.engine.observe()
+        decision, state = plan(self.policy, self.guards, seen, self.state)
+        if self.mode == "act" and (changes := decision.changes):
+            self.engine.apply(changes)
+            decision = replace(decision, applied=True)
+            state = replace(state, last_action=seen.time)
+        self.state = state
+        if self._record is not None:
+            self._record(decision, state)
+        return decision
+
+    def run(self, *, period: float, ticks: int) -> None:
+        """Tick every ``period`` seconds until the engine has ended, at most ``ticks`` times."""
+        if not period > 0:
+            raise InputError(f"period {period} s must be above 0")
+        for _ in range(ticks):
+            if not self.engine.advance(period):
+                return
+            self.tick()

@@ -1,0 +1,138 @@
+"""What is observed, what a policy proposes and what is changed: plain immutable values.
+
+Units are seconds, records and records per second. ``None`` means *not measured*; NaN and
+infinity are never used as a signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.core.pipeline import Pipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSeen:
+    """What one operator did during the window of a snapshot.
+
+    ``parallelism`` slots it had, a fraction where it shares them with others ·
+    ``offered_rate`` what the outside world sends (sources only) · ``arrival_rate`` what it took
+    in · ``output_rate`` what it gave out · ``service_rate`` μ, what one slot does while busy ·
+    ``busy``, ``idle``, ``backpressured`` shares of time, summing to 1 · ``cpu`` share of the CPU
+    its slots were allowed · ``buffer`` share of its input buffer in use · ``lag`` records waiting
+    in front of a source · ``latency`` seconds from arrival to here.
+    """
+
+    parallelism: float
+    offered_rate: float | None = None
+    arrival_rate: float | None = None
+    output_rate: float | None = None
+    service_rate: float | None = None
+    busy: float | None = None
+    idle: float | None = None
+    backpressured: float | None = None
+    cpu: float | None = None
+    buffer: float | None = None
+    lag: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One unit of parallelism: an executor of one core, a task slot.
+
+    ``cpu_share`` the share of a core it may use, relative to its nominal size · ``cpu`` the
+    share of that allowance it used · ``load`` the share of the window in which it was working.
+    """
+
+    id: str
+    node: str = "local"
+    operator: str | None = None
+    cpu_share: float = 1.0
+    cpu: float | None = None
+    load: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescale:
+    """What one past action cost, in seconds after it was asked for.
+
+    ``registered`` the last new slot was there (or the last removed one gone) · ``first_task`` a
+    new slot finished its first task · ``steady`` throughput was back at or above what it was ·
+    ``downtime`` no record was processed at all.
+    """
+
+    time: float
+    pool: str
+    before: int
+    after: int
+    registered: float | None = None
+    first_task: float | None = None
+    steady: float | None = None
+    downtime: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One observation of a pipeline.
+
+    ``window`` seconds the rates were averaged over · ``age`` seconds since the newest of the
+    measurements · ``acting`` whether an action is still in flight.
+    """
+
+    time: float
+    window: float
+    pipeline: Pipeline
+    operators: Mapping[str, OperatorSeen]
+    pools: Mapping[str, tuple[Slot, ...]]
+    age: float = 0.0
+    acting: bool = False
+    free_nodes: tuple[str, ...] = ()
+    rescales: tuple[Rescale, ...] = ()
+
+    def slots(self, pool: str) -> int:
+        """How many slots a pool has."""
+        return len(self.pools.get(pool, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """How many slots something needs, unrounded, and optionally the CPU share of each."""
+
+    slots: float
+    cpu_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which nodes to add slots on, and which slots to remove."""
+
+    add_on: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What a policy wants, and why in words a person can read.
+
+    ``needs`` by operator · ``pool_needs`` by pool, from policies that only see a pool; a pool's
+    own need wins over the sum of its operators' · what is in neither stays as it is.
+    """
+
+    reason: str
+    needs: Mapping[str, Need] = field(default_factory=dict)
+    pool_needs: Mapping[str, Need] = field(default_factory=dict)
+    place: Mapping[str, Placement] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The new size of a pool, with the unrounded figure it came from."""
+
+    before: int
+    slots: int
+    raw: float
+    cpu_share: float | None = None
+    add_on: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()

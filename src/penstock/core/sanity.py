@@ -1,0 +1,104 @@
+"""Which readings can be believed.
+
+Everything a policy sees has passed through here, so a policy only has to know that a value may
+be missing. A reading that cannot be true becomes ``None`` (*not measured*), and a snapshot that
+is stale as a whole is not shown to the policy at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from penstock.core.model import OperatorSeen, Slot, Snapshot
+
+MOST_RECORDS = 1e15  # more than any cluster moves in a second, or holds
+MOST_SHARE = 1.05  # shares of time may overshoot by clock jitter
+MOST_CPU = 2.0  # a quota is enforced per 100 ms period, so short windows overshoot
+
+_BOUNDS = {
+    "offered_rate": MOST_RECORDS,
+    "arrival_rate": MOST_RECORDS,
+    "output_rate": MOST_RECORDS,
+    "service_rate": MOST_RECORDS,
+    "busy": MOST_SHARE,
+    "idle": MOST_SHARE,
+    "backpressured": MOST_SHARE,
+    "cpu": MOST_CPU,
+    "buffer": MOST_SHARE,
+    "lag": MOST_RECORDS,
+    "latency": MOST_RECORDS,
+}
+
+
+def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """The snapshot with unbelievable readings removed, and a sentence about each."""
+    notes: list[str] = []
+    operators = {}
+    for name, o in seen.operators.items():
+        doubtful = _doubtful(o)
+        if doubtful:
+            notes += [
+                f"{name}: {field} = {getattr(o, field)} cannot be true, ignored"
+                for field in doubtful
+            ]
+            none: dict[str, Any] = dict.fromkeys(doubtful)
+            o = dataclasses.replace(o, **none)
+        operators[name] = o
+    pools = {}
+    for pool, slots in seen.pools.items():
+        if any(not (_in(s.cpu, MOST_CPU) and _in(s.load, MOST_SHARE)) for s in slots):
+            notes.append(f"{pool}: CPU or load of some slots cannot be true, ignored")
+            slots = tuple(_believable_slot(s) for s in slots)
+        pools[pool] = slots
+    if not notes:
+        return seen, ()
+    return dataclasses.replace(seen, operators=operators, pools=pools), tuple(notes)
+
+
+def unusable(seen: Snapshot, last_seen: float | None, max_age: float) -> str | None:
+    """Why nothing can be decided on a snapshot at all; ``None`` if something can."""
+    if not (math.isfinite(seen.time) and math.isfinite(seen.window) and seen.window > 0):
+        return f"time {seen.time} or window {seen.window} s is not a measurement"
+    if last_seen is not None and seen.time <= last_seen:
+        return f"stale: time {seen.time:.1f} is not after the last snapshot's {last_seen:.1f}"
+    if not (0 <= seen.age <= max_age):
+        return f"stale: the newest reading is {seen.age:.0f} s old, at most {max_age:.0f} s allowed"
+    missing = [pool for pool in seen.pipeline.pools if not seen.pools.get(pool)]
+    if missing:
+        return f"no slot is known of {', '.join(missing)}"
+    strange = [
+        f"{name} ({o.parallelism})"
+        for name, o in seen.operators.items()
+        if not _in(o.parallelism, MOST_RECORDS)
+    ]
+    if strange:
+        return f"the parallelism of {', '.join(strange)} is not a measurement"
+    return None
+
+
+def idle_for_sure(seen: Snapshot, name: str) -> bool:
+    """Whether a source really has nothing to do, as opposed to not being measured.
+
+    A zero alone may be a metric that broke. Three readings must agree: nothing is offered,
+    nothing waits, and its slots were idle for practically the whole window.
+    """
+    o = seen.operators[name]
+    return o.offered_rate == 0 and o.lag == 0 and o.idle is not None and o.idle >= 0.98
+
+
+def _in(value: float | None, most: float) -> bool:
+    return value is None or 0 <= value <= most  # false for NaN
+
+
+def _doubtful(o: OperatorSeen) -> list[str]:
+    return [field for field, most in _BOUNDS.items() if not _in(getattr(o, field), most)]
+
+
+def _believable_slot(slot: Slot) -> Slot:
+    return dataclasses.replace(
+        slot,
+        cpu=slot.cpu if _in(slot.cpu, MOST_CPU) else None,
+        load=slot.load if _in(slot.load, MOST_SHARE) else None,
+    )

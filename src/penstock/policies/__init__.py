@@ -1,0 +1,70 @@
+"""The auto-scalers, one file each, and the table that names them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from penstock.core.errors import InputError, unknown
+from penstock.core.ports import Policy
+from penstock.policies.ds2 import DS2
+from penstock.policies.hpa_cpu import HpaCpu
+from penstock.policies.static import Static
+
+POLICIES: Mapping[str, type[Any]] = {
+    "static": Static,
+    "hpa-cpu": HpaCpu,
+    "ds2": DS2,
+}
+
+
+def create(name: str, parameters: Mapping[str, Any] | None = None) -> Policy:
+    """A policy by name; parameters may be given as text, as on a command line.
+
+    >>> create("ds2", {"over_provisioning": "1.4"})
+    DS2(over_provisioning=1.4)
+    """
+    if name not in POLICIES:
+        raise unknown("policy", name, POLICIES)
+    kind = POLICIES[name]
+    hints = get_type_hints(kind)
+    known = {f.name for f in dataclasses.fields(kind)}
+    values = {}
+    for key, value in (parameters or {}).items():
+        if key not in known:
+            raise unknown(f"parameter of policy {name}", key, known)
+        values[key] = _typed(f"{name}: {key}", value, hints[key])
+    policy: Policy = kind(**values)
+    return policy
+
+
+def parameters_of(policy: Policy) -> dict[str, Any]:
+    """The parameters of a policy, as ``create`` takes them."""
+    return {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
+
+
+def name_of(policy: Policy) -> str:
+    """The registered name of a policy, or its class name if it is the user's own."""
+    for name, kind in POLICIES.items():
+        if type(policy) is kind:
+            return name
+    return type(policy).__name__
+
+
+def _typed(what: str, value: Any, hint: Any) -> Any:
+    """Text as the type a parameter is declared with: float, int, bool, str or ``| None``."""
+    if not isinstance(value, str):
+        return value
+    kinds = [k for k in getattr(hint, "__args__", (hint,)) if k is not type(None)]
+    kind = kinds[0]
+    if value.lower() == "none" and len(getattr(hint, "__args__", ())) > 1:
+        return None
+    if kind is bool:
+        if value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        raise InputError(f"{what} = {value!r} must be true or false")
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} = {value!r} is not a {kind.__name__}") from None

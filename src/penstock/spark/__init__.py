@@ -1,0 +1,1 @@
+"""Penstock on real Spark: a local cluster, metrics, executors and the Autoscaler."""

@@ -1,0 +1,1 @@
+"""What arrives: rate patterns and, later, traces."""
