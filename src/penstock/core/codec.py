@@ -47,8 +47,7 @@ def from_json(kind: type[T], document: Any) -> T:
     Need(slots=1.5, cpu_share=None)
     """
     reader: Callable[[Any], T] = _reader(cast(Any, kind))
-    value = reader(document)
-    return value
+    return reader(document)
 
 
 @cache

@@ -6,6 +6,7 @@
     ├── InputError              exit code 2: a value, key or file the user gave is wrong
     ├── MissingError            exit code 3: this machine lacks something (Java, root, a broker)
     └── EngineError             exit code 1: an engine could not observe or act
+        └── NotReady            nothing has been measured yet: ordinary at the start
 
 A message gives the value, the bound it broke and the way out.
 """
@@ -36,6 +37,10 @@ class MissingError(PenstockError):
 
 class EngineError(PenstockError):
     """An engine could not observe or act."""
+
+
+class NotReady(EngineError):  # noqa: N818 (a state, not a fault)
+    """Nothing has been measured yet; ordinary at the start of a query."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> InputError:

@@ -30,6 +30,7 @@ _BOUNDS = {
     "lag": MOST_RECORDS,
     "latency": MOST_RECORDS,
 }
+_NEVER_ZERO = ("cpu", "service_rate")  # of something that runs: a zero is a broken reading
 
 
 def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
@@ -48,7 +49,7 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
         operators[name] = o
     pools = {}
     for pool, slots in seen.pools.items():
-        if any(not (_in(s.cpu, MOST_CPU) and _in(s.load, MOST_SHARE)) for s in slots):
+        if any(not (s.cpu != 0 and _in(s.cpu, MOST_CPU) and _in(s.load, MOST_SHARE)) for s in slots):
             notes.append(f"{pool}: CPU or load of some slots cannot be true, ignored")
             slots = tuple(_believable_slot(s) for s in slots)
         pools[pool] = slots
@@ -93,12 +94,17 @@ def _in(value: float | None, most: float) -> bool:
 
 
 def _doubtful(o: OperatorSeen) -> list[str]:
-    return [field for field, most in _BOUNDS.items() if not _in(getattr(o, field), most)]
+    return [
+        field
+        for field, most in _BOUNDS.items()
+        if (value := getattr(o, field)) is not None
+        and not (0 <= value <= most and (value or field not in _NEVER_ZERO))
+    ]
 
 
 def _believable_slot(slot: Slot) -> Slot:
     return dataclasses.replace(
         slot,
-        cpu=slot.cpu if _in(slot.cpu, MOST_CPU) else None,
+        cpu=slot.cpu if slot.cpu and _in(slot.cpu, MOST_CPU) else None,
         load=slot.load if _in(slot.load, MOST_SHARE) else None,
     )

@@ -1,0 +1,39 @@
+# `make demo` and `make test` do all the set-up on a fresh machine.
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint bench lock clean
+
+help:
+	@echo "make demo    a real Spark query that scales while it runs (about 3 minutes)"
+	@echo "make test    linters, types and all tests, real Spark among them"
+	@echo "make bench   the speed budgets, measured"
+	@echo "make setup   only install into .venv"
+	@echo "make lint    only linters and types"
+	@echo "make lock    write requirements.lock anew"
+
+setup: .venv/installed
+
+.venv/installed: requirements.lock pyproject.toml scripts/setup.sh
+	sh scripts/setup.sh
+	@touch $@
+
+demo: setup
+	$(BIN)/penstock demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest --doctest-modules src tests
+
+bench: setup
+	$(BIN)/python -m penstock.bench.speed
+
+lock: setup
+	$(BIN)/pip-compile --quiet --all-extras --allow-unsafe --generate-hashes --strip-extras \
+		--no-emit-index-url --no-emit-find-links --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Experiments: what is measured, how it is run, how fast it is."""

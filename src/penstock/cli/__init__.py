@@ -1,0 +1,3 @@
+"""The command line: ``penstock COMMAND``, one file per command."""
+
+from penstock.cli.app import main as main

@@ -1,0 +1,98 @@
+"""The ``penstock`` command: the table of its commands, and errors as exit codes.
+
+A command is a function that typer can call, in a file of its own; adding it to ``COMMANDS`` is
+all that is needed. Heavy imports (numpy, matplotlib, Spark) go inside the function, so that
+``penstock --help`` stays fast and works where they are missing.
+
+Exit codes: 0 done, 1 the work failed, 2 bad usage or input, 3 something is missing on this
+machine, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from io import TextIOWrapper
+from typing import Annotated, Any
+
+import typer
+
+from penstock import __version__
+from penstock.cli.doctor import doctor
+from penstock.cli.policies import policies
+from penstock.cli.report import report
+from penstock.cli.simulate import simulate
+from penstock.core.errors import PenstockError
+
+COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "simulate": simulate,
+    "report": report,
+    "policies": policies,
+    "doctor": doctor,
+}
+
+INTERRUPTED = 130
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Auto-scaling for stream pipelines on Apache Spark: observe, advise, simulate, act."""
+
+
+def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
+    """The application with the given commands, in their order."""
+    app = typer.Typer(
+        name="penstock",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=False, no_args_is_help=False)(_root)
+    for name, function in commands.items():
+        app.command(name)(function)
+    return app
+
+
+app = build(COMMANDS)
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without → must not break a command
+    arguments = sys.argv[1:] or ["--help"]
+    try:
+        app(arguments, prog_name="penstock")
+    except PenstockError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        _fail(
+            f"{type(error).__name__}: {error}\nThis is not expected. Set PENSTOCK_DEBUG=1 to see "
+            "where it happened; `penstock doctor` tells what this machine has.",
+            1,
+        )
+
+
+def _fail(message: str, code: int) -> None:
+    if os.environ.get("PENSTOCK_DEBUG", "") not in ("", "0"):
+        traceback.print_exc()
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(message, err=True)
+    sys.exit(code)

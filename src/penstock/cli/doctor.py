@@ -1,0 +1,77 @@
+"""``penstock doctor``: what this machine has, what that enables, and how to get the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import console, print_json
+
+if TYPE_CHECKING:
+    from penstock.spark.machine import Check
+
+NEEDED = ("java", "pyspark")  # without them nothing runs on Spark; the rest is optional
+MISSING = 3
+
+
+def doctor(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on standard output.")
+    ] = False,
+) -> None:
+    """Tell what this machine has, what each part enables, and how to get what is missing."""
+    from penstock.spark.machine import checks
+
+    found = checks()
+    missing = [c.name for c in found if _needed(c) and not c.ok]
+    if as_json:
+        rows = [
+            {
+                "name": c.name,
+                "ok": c.ok,
+                "needed": _needed(c),
+                "found": c.found,
+                "enables": c.enables,
+                "fix": c.fix,
+            }
+            for c in found
+        ]
+        print_json({"spark": not missing, "missing": missing, "checks": rows})
+    else:
+        _show(found, missing)
+    if missing:
+        raise typer.Exit(MISSING)
+
+
+def _needed(check: Check) -> bool:
+    words = check.name.lower().split()
+    return any(name in words for name in NEEDED)
+
+
+def _show(found: list[Check], missing: list[str]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("part", no_wrap=True, style="bold")
+    table.add_column("found", ratio=2)
+    table.add_column("what it enables", ratio=3)
+    for c in found:
+        if c.ok:
+            mark = Text("yes", style="green")
+        else:
+            mark = Text("no", style="red" if _needed(c) else "yellow")
+        enables = Text(str(c.enables))
+        if not c.ok and c.fix:
+            enables.append(f"\n→ {c.fix}", style="bold")
+        table.add_row(mark, Text(c.name), Text(str(c.found or "")), enables)
+    out = console()
+    out.print(table)
+    out.print()
+    if missing:
+        out.print(f"{' and '.join(missing)} missing: only simulations work on this machine.")
+    else:
+        out.print("Simulations and local Spark work on this machine.")

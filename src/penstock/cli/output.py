@@ -1,0 +1,119 @@
+"""Where a command writes: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from penstock.core.journal import Entry
+    from penstock.report.build import Finished
+    from penstock.report.summary import Summary
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output; a figure that is not finite becomes null."""
+    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that takes text literally: no markup, no emoji codes, no highlighting."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def say(message: str) -> None:
+    """A message on standard error."""
+    typer.echo(message, err=True)
+
+
+def progress() -> Progress:
+    """A progress bar on standard error, where that is a terminal."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    screen = console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %", markup=False),
+        TimeRemainingColumn(),
+        console=screen,
+        disable=not screen.is_terminal,
+        transient=True,
+    )
+
+
+def run_document(summary: Summary, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The figures and the changes of a run for ``--json``."""
+    from penstock.report.series import ticks_of
+
+    changes = [
+        {
+            "time": t.time,
+            "applied": t.decision.applied,
+            "pools": {p: [c.before, c.slots] for p, c in t.decision.changes.items()},
+            "reason": t.decision.proposal.reason,
+        }
+        for t in ticks_of(entries)
+        if t.news
+    ]
+    figures = {
+        **dataclasses.asdict(summary),
+        "slot_hours": summary.slot_hours,
+        "peak_saving_share": summary.peak_saving_share,
+        "limit_saving_share": summary.limit_saving_share,
+    }
+    return {"run": None, "summary": figures, "changes": changes}
+
+
+def finished_document(done: Finished) -> dict[str, Any]:
+    """A run and where it is, for ``--json``."""
+    return {
+        **run_document(done.summary, done.run.entries),
+        "run": str(done.run.folder),
+        "page": str(done.page),
+        "picture": str(done.picture),
+        "metrics": str(done.metrics),
+        "ended_by": done.run.config.get("ended_by"),
+    }
+
+
+def show_tables(summary: Summary, entries: Sequence[Entry]) -> None:
+    """The tables of a run."""
+    from penstock.report.tables import decisions_table, summary_table
+
+    out = console()
+    out.print(summary_table(summary))
+    out.print()
+    out.print(decisions_table(entries))
+
+
+def show_finished(done: Finished) -> None:
+    """The tables of a finished run, and where it is."""
+    show_tables(done.summary, done.run.entries)
+    ended_by = done.run.config.get("ended_by")
+    if ended_by:
+        say(f"this run did not reach its end: {ended_by}")
+    out = console()
+    out.print()
+    for name, path in (("run", done.run.folder), ("page", done.page), ("picture", done.picture)):
+        out.print(f"{name:8}{path}", soft_wrap=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(v) for v in value]
+    return value

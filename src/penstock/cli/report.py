@@ -1,0 +1,36 @@
+"""``penstock report``: rebuild picture and page of a run, and print its figures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import finished_document, print_json, say, show_finished
+
+
+def report(
+    run: Annotated[
+        str, typer.Argument(help="The folder of a run, its id under runs/, or 'latest'.")
+    ] = "latest",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on standard output.")
+    ] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in a web browser.")
+    ] = False,
+) -> None:
+    """Rebuild the picture and the page of a run, and print its figures."""
+    from penstock.report import runs
+    from penstock.report.build import finish
+
+    done = finish(runs.find(run), latest=False)
+    if as_json:
+        print_json(finished_document(done))
+    else:
+        show_finished(done)
+    if open_page:
+        import webbrowser
+
+        if not webbrowser.open(done.page.resolve().as_uri()):
+            say(f"no web browser found; open {done.page} yourself")

@@ -1,0 +1,1 @@
+"""What a run left behind: its folder, figures, picture, page and tables."""

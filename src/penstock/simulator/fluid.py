@@ -1,0 +1,295 @@
+"""The fluid simulator as an engine: a pipeline that runs by rates, a second at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+
+from penstock.core.errors import InputError, unknown
+from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
+from penstock.simulator import kernel as k
+from penstock.simulator.actions import Actions
+from penstock.simulator.arrivals import cumulative
+from penstock.simulator.measure import NOISES, READINGS, ar1, measure
+from penstock.simulator.series import OperatorTotals, Series, Totals
+from penstock.simulator.spec import FluidSpec
+from penstock.workloads.patterns import Pattern
+
+NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
+BEFORE = 15  # seconds before an action that its throughput is compared with
+SLOWEST = 0.1  # capacity noise never takes an operator below this share of its speed
+
+
+class FluidEngine:
+    """A simulated pipeline of ``seconds`` seconds under an offered load.
+
+    ``pattern`` is divided among the sources by ``spec.source_shares``, or gives each source its
+    own by name. The same spec, pattern and seed give the same run, bit for bit, whatever the
+    policy's other calls are.
+
+    Time goes in whole seconds; parts of a second asked for are carried over to the next
+    ``advance``. A pool's slots are all alike, so ``Change.add_on`` and ``remove`` have no effect
+    beyond the number; a change of ``cpu_share`` scales a pool's speed at once and costs nothing.
+    """
+
+    def __init__(
+        self,
+        spec: FluidSpec,
+        pattern: Pattern | Mapping[str, Pattern],
+        *,
+        seconds: int,
+        seed: int = 0,
+    ) -> None:
+        if seconds < 1 or seconds != int(seconds):
+            raise InputError(f"seconds {seconds} must be a whole number ≥ 1")
+        if seed < 0:
+            raise InputError(f"seed {seed} must be ≥ 0")
+        self.spec = spec
+        self.seconds = int(seconds)
+        self._names = spec.pipeline.order
+        self._pool_names = spec.pipeline.pools
+        self._now = self._seen = 0
+        self._asked = 0.0
+        self._build(pattern)
+        self._draw(seed)
+        self._show_pools()
+
+    def _build(self, pattern: Pattern | Mapping[str, Pattern]) -> None:
+        spec, pipeline, names = self.spec, self.spec.pipeline, self._names
+        number = {name: i for i, name in enumerate(names)}
+        sources = pipeline.sources
+        n, m = len(names), len(self._pool_names)
+        self._ends = np.zeros((n + 1, 2), np.int64)
+        self._edges = np.empty((len(pipeline.edges), 2), np.int64)
+        for side, near in ((k.ABOVE, pipeline.upstream), (k.BELOW, pipeline.downstream)):
+            self._ends[1:, side] = np.cumsum([len(near[name]) for name in names])
+            self._edges[:, side] = [number[other] for name in names for other in near[name]]
+        self._kind = np.empty((n, 2), np.int64)
+        self._fixed = np.empty((n, 7))
+        for i, name in enumerate(names):
+            o = pipeline.operators[name]
+            self._kind[i] = (
+                self._pool_names.index(o.pool),
+                sources.index(name) if name in sources else -1,
+            )
+            self._fixed[i] = (
+                spec.service_rates[name],
+                o.selectivity,
+                o.partitions or math.inf,
+                spec.buffer_seconds,
+                spec.busy_ceilings.get(name, 1.0),
+                spec.cpu_base,
+                spec.cpu_ceiling * spec.cpu_factors.get(name, 1.0),
+            )
+        self._pools = np.zeros((m, 4))
+        self._pools[:, k.SLOTS] = [spec.start[pool] for pool in self._pool_names]
+        self._pools[:, k.CPU_SHARE] = 1.0
+        self._pools[:, k.MEMBERS] = np.bincount(self._kind[:, k.POOL], minlength=m)
+        self._arrivals = cumulative(spec, pattern, self.seconds)
+        self._state = np.zeros((n, k.STATE_COLUMNS))
+        self._sums = np.zeros((n, k.SUM_COLUMNS))
+        self._series = np.zeros((k.POOL_ROWS + m, self.seconds))
+        self._readings = np.empty((n, READINGS))
+        self._is_source = [row >= 0 for row in self._kind[:, k.SOURCE].tolist()]
+
+    def _draw(self, seed: int) -> None:
+        """All noise of the run; one generator per use, so that none disturbs another."""
+        spec = self.spec
+        speed, metrics, costs = (np.random.default_rng([seed, use]) for use in range(3))
+        shape = (len(self._names), self.seconds)
+        if spec.capacity_noise:
+            noise = speed.standard_normal(shape)
+            ar1(noise, spec.noise_memory)
+            noise *= spec.capacity_noise
+            noise += 1.0
+            self._noise = np.maximum(noise, SLOWEST, out=noise)
+        else:
+            self._noise = np.ones(shape)
+        self._metric_rng = metrics
+        self._metric_noise = np.zeros((NOISE_BLOCK, shape[0], NOISES))
+        self._observed = 0
+        self._actions = Actions(spec.profile, costs)
+
+    def observe(self) -> Snapshot:
+        """Averages over the window since the last observation.
+
+        Lag and slots are those of this moment. Shares, CPU and buffer use are averaged over the
+        time the job was up; rates over the whole window.
+        """
+        window = self._now - self._seen
+        self._seen = self._now
+        operators = self._operators(float(window)) if window else self._unmeasured()
+        return Snapshot(
+            time=float(self._now),
+            window=float(window),
+            pipeline=self.spec.pipeline,
+            operators=operators,
+            pools=self._pools_seen,
+            acting=self._actions.in_flight(self._now),
+            rescales=self._actions.costs(self._now, self._series[k.DELIVERED]),
+        )
+
+    def _operators(self, window: float) -> dict[str, OperatorSeen]:
+        row = self._observed % NOISE_BLOCK
+        if row == 0 and self.spec.metric_noise:
+            self._metric_rng.standard_normal(out=self._metric_noise)
+            self._metric_noise *= self.spec.metric_noise
+            np.maximum(self._metric_noise, -0.9, out=self._metric_noise)
+        self._observed += 1
+        up = self._sums[0, k.UP_TIME] > 0
+        measure(
+            self._kind,
+            self._fixed,
+            self._pools,
+            self._state,
+            self._sums,
+            self._metric_noise,
+            row,
+            window,
+            self._readings,
+        )
+        operators = {}
+        for name, source, readings in zip(
+            self._names, self._is_source, self._readings.tolist(), strict=True
+        ):
+            slots, offered, arrival, output, rate, busy, idle, held, cpu, full, lag, age = readings
+            worked = arrival > 0
+            operators[name] = OperatorSeen(
+                parallelism=slots,
+                offered_rate=offered if source else None,
+                arrival_rate=arrival if up else None,
+                output_rate=output if up else None,
+                service_rate=rate if worked else None,
+                busy=busy if up else None,
+                idle=idle if up else None,
+                backpressured=held if up else None,
+                cpu=cpu if up else None,
+                buffer=full if up and not source else None,
+                lag=lag if source else None,
+                latency=age if worked else None,
+            )
+        return operators
+
+    def _unmeasured(self) -> dict[str, OperatorSeen]:
+        slots = self._pools[:, k.SLOTS] / self._pools[:, k.MEMBERS]
+        pool_of = self._kind[:, k.POOL]
+        return {
+            name: OperatorSeen(parallelism=float(slots[pool]))
+            for name, pool in zip(self._names, pool_of, strict=True)
+        }
+
+    def apply(self, changes: Mapping[str, Change]) -> None:
+        """Ask for new pool sizes; what they cost is up to the spec's profile."""
+        for pool, change in changes.items():
+            if pool not in self._pool_names:
+                raise unknown("pool", pool, self._pool_names)
+            if change.slots < 1:
+                raise InputError(f"pool {pool}: {change.slots} slots asked for, at least 1 needed")
+            share = change.cpu_share
+            if share is not None and not (math.isfinite(share) and share > 0):
+                raise InputError(f"pool {pool}: cpu_share {share} must be above 0")
+        sizes: dict[str, tuple[int, int]] = {}
+        for pool, change in changes.items():
+            row = self._pools[self._pool_names.index(pool)]
+            if change.cpu_share is not None:
+                row[k.CPU_SHARE] = change.cpu_share
+            sizes[pool] = int(row[k.SLOTS]), change.slots
+        now = self._now
+        delivered = self._series[k.DELIVERED, max(0, now - BEFORE) : now]
+        rate = float(delivered.mean()) if now else 0.0
+        self._stop(self._actions.ask(now, sizes, rate))
+        self._put_in_force()
+
+    def _stop(self, downtime: float) -> None:
+        whole = self._now + int(downtime)
+        down = self._series[k.DOWN]
+        down[self._now : whole] = 1.0
+        if whole < self.seconds:
+            down[whole] = max(down[whole], downtime - int(downtime))
+
+    def _put_in_force(self) -> None:
+        for pool, slots in self._actions.due(self._now).items():
+            self._pools[self._pool_names.index(pool), k.SLOTS] = slots
+        self._show_pools()
+
+    def _show_pools(self) -> None:
+        members = self.spec.pipeline.members
+        self._pools_seen = {
+            pool: _slots(pool, members(pool), int(row[k.SLOTS]), float(row[k.CPU_SHARE]))
+            for pool, row in zip(self._pool_names, self._pools, strict=True)
+        }
+
+    def advance(self, seconds: float) -> bool:
+        """Simulate; false when more was asked for than the run has left."""
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise InputError(f"cannot advance by {seconds} s; it must be a finite number ≥ 0")
+        self._asked += seconds
+        wanted = int(self._asked + 1e-6)
+        target = min(wanted, self.seconds)
+        while self._now < target:
+            until = min(target, self._actions.next_event)
+            k.advance(
+                self._ends,
+                self._edges,
+                self._kind,
+                self._fixed,
+                self._pools,
+                self._state,
+                self._sums,
+                self._arrivals,
+                self._noise,
+                self._series,
+                self._now,
+                until,
+            )
+            self._now = until
+            if until == self._actions.next_event:
+                self._put_in_force()
+        return wanted <= self.seconds
+
+    @property
+    def series(self) -> Series:
+        """Every second simulated so far."""
+        rows = self._series[:, : self._now]
+        return Series(
+            offered=rows[k.OFFERED],
+            consumed=rows[k.CONSUMED],
+            delivered=rows[k.DELIVERED],
+            lag=rows[k.LAG],
+            queue_latency=rows[k.QUEUE_LATENCY],
+            latency=rows[k.LATENCY],
+            down=rows[k.DOWN],
+            slots={pool: rows[k.POOL_ROWS + i] for i, pool in enumerate(self._pool_names)},
+        )
+
+    def totals(self) -> Totals:
+        """Where all records are that have arrived so far."""
+        pipeline, state = self.spec.pipeline, self._state
+        operators = {
+            name: OperatorTotals(
+                received=float(row[k.RECEIVED]),
+                processed=float(row[k.PROCESSED]),
+                waiting=float(row[k.WAITING]),
+            )
+            for name, row in zip(self._names, state, strict=True)
+        }
+        sources = [operators[name] for name in pipeline.sources]
+        return Totals(
+            arrived=float(self._arrivals[:, self._now].sum()),
+            consumed=sum(o.processed for o in sources),
+            queued=sum(o.waiting for o in sources),
+            buffered=sum(o.waiting for name, o in operators.items() if pipeline.upstream[name]),
+            delivered=sum(
+                o.processed for name, o in operators.items() if not pipeline.downstream[name]
+            ),
+            operators=operators,
+        )
+
+
+@lru_cache(maxsize=4096)
+def _slots(pool: str, members: tuple[str, ...], size: int, share: float) -> tuple[Slot, ...]:
+    operator = members[0] if len(members) == 1 else None
+    return tuple(Slot(id=f"{pool}-{i}", operator=operator, cpu_share=share) for i in range(size))

@@ -1,0 +1,253 @@
+"""The fluid model, compiled: records as a fluid through operators with bounded buffers.
+
+One step is one second. Operators are numbered in topological order, edges are in CSR form
+(``ends[i]`` to ``ends[i + 1]`` are operator i's rows of ``edges``). A step goes
+
+1. down: ``WANT``, what each operator would give out if nothing below held it back;
+2. up: ``MAY``, what each may process: its capacity, or less where a buffer below is full;
+3. down: ``FLOW``, what it does process: what it may, or less where there is less to do.
+
+Operators that share a pool first go through the three with the whole pool each; the slots are
+then divided in proportion to the work this makes for them, and the three are done again.
+
+All state lives in few two-dimensional arrays, because each array argument costs ~0.2 µs a call;
+the constants below name their columns or rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(function: F) -> F:
+    """Compile with numba, cached on disk; strict floating point, division by zero raises."""
+    return cast(F, njit(cache=True)(function))
+
+
+# ends (n + 1 × 2) and edges (E × 2): neighbours in each direction
+ABOVE, BELOW = 0, 1
+# kind (n × 2): the pool; the row of arrivals of a source, −1 for others
+POOL, SOURCE = 0, 1
+# fixed (n × 7): what an operator is
+MU, SELECTIVITY, WIDTH, BUFFER_SECONDS, BUSY_CEILING, CPU_BASE, CPU_FULL = range(7)
+# pools (m × 4): WORK belongs to one step
+SLOTS, CPU_SHARE, MEMBERS, WORK = range(4)
+# state (n × 18): WAITING to PROCESSED last from step to step, the others belong to one step
+WAITING, AGED, HEAD, LAST_OUT, RECEIVED, PROCESSED = range(6)
+SPEED, SIZE, CAPACITY, BUFFER, WANT, MAY, ACCEPTS, KEPT, UNMET, FLOW, INFLOW, AGE = range(6, 18)
+STATE_COLUMNS = 18
+# sums (n × 8) over the window since the last observation
+TAKEN, ARRIVED, UP_TIME, SLOT_TIME, BUSY_TIME, HELD_TIME, BUFFER_USE, AGE_SUM = range(8)
+SUM_COLUMNS = 8
+# series (7 + m rows × seconds); the slots of pool k are in row POOL_ROWS + k
+OFFERED, CONSUMED, DELIVERED, LAG, QUEUE_LATENCY, LATENCY, DOWN, POOL_ROWS = range(8)
+
+
+@compiled
+def advance(
+    ends: Ints,
+    edges: Ints,
+    kind: Ints,
+    fixed: Floats,
+    pools: Floats,
+    state: Floats,
+    sums: Floats,
+    arrivals: Floats,
+    noise: Floats,
+    series: Floats,
+    first: int,
+    last: int,
+) -> None:
+    """Simulate the seconds ``first`` to ``last`` (exclusive).
+
+    ``arrivals`` (sources × seconds + 1) cumulative records · ``noise`` (n × seconds) factor on
+    each operator's speed. ``state``, ``sums`` and ``series`` are written to.
+    """
+    n = kind.shape[0]
+    shared = n > pools.shape[0]
+    for t in range(first, last):
+        up = 1.0 - series[DOWN, t]
+        for i in range(n):
+            k = kind[i, POOL]
+            useful = min(pools[k, SLOTS], fixed[i, WIDTH])
+            nominal = fixed[i, MU] * pools[k, CPU_SHARE]
+            state[i, SPEED] = nominal * noise[i, t]
+            state[i, SIZE] = pools[k, SLOTS] * up
+            state[i, CAPACITY] = state[i, SPEED] * useful * up
+            state[i, BUFFER] = fixed[i, BUFFER_SECONDS] * nominal * useful
+            if kind[i, SOURCE] >= 0:
+                row = kind[i, SOURCE]
+                state[i, INFLOW] = arrivals[row, t + 1] - arrivals[row, t]
+        _sweep(ends, edges, kind, fixed, state)
+        if shared:
+            _divide(kind, fixed, pools, state, up)
+            _sweep(ends, edges, kind, fixed, state)
+        _settle(ends, edges, kind, fixed, state, sums, arrivals, series, t, up)
+        for k in range(pools.shape[0]):
+            series[POOL_ROWS + k, t] = pools[k, SLOTS]
+
+
+@compiled
+def _sweep(ends: Ints, edges: Ints, kind: Ints, fixed: Floats, state: Floats) -> None:
+    """The flows of one second, for the capacities as they are."""
+    n = kind.shape[0]
+    for i in range(n):
+        work = state[i, WAITING]
+        if kind[i, SOURCE] >= 0:
+            work += state[i, INFLOW]
+        for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
+            work += state[edges[e, ABOVE], WANT]
+        state[i, WANT] = min(state[i, CAPACITY], work) * fixed[i, SELECTIVITY]
+    for i in range(n - 1, -1, -1):
+        may = state[i, CAPACITY]
+        selectivity = fixed[i, SELECTIVITY]
+        if selectivity > 0.0:
+            for e in range(ends[i, BELOW], ends[i + 1, BELOW]):
+                granted = _granted(ends, state, i, edges[e, BELOW])
+                may = min(may, granted / selectivity)
+        state[i, MAY] = may
+        state[i, ACCEPTS] = max(0.0, may + state[i, BUFFER] - state[i, WAITING])
+        kept = unmet = 0.0
+        for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
+            u = edges[e, ABOVE]
+            keeps = min(state[u, LAST_OUT], state[u, WANT])
+            kept += keeps
+            unmet += state[u, WANT] - keeps
+        state[i, KEPT] = kept
+        state[i, UNMET] = unmet
+    for i in range(n):
+        if kind[i, SOURCE] < 0:
+            inflow = 0.0
+            for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
+                u = edges[e, ABOVE]
+                inflow += state[u, FLOW] * fixed[u, SELECTIVITY]
+            state[i, INFLOW] = inflow
+        state[i, FLOW] = min(state[i, MAY], state[i, WAITING] + state[i, INFLOW])
+
+
+@compiled
+def _granted(ends: Ints, state: Floats, u: int, j: int) -> float:
+    """How much of what operator j accepts the operator u above it may send.
+
+    Each sender keeps what it sent in the last second, if it still wants to; what is left is
+    divided in proportion to what each wants beyond that. So a sender that is held back
+    elsewhere leaves its part to the others within a few seconds.
+    """
+    accepts: float = state[j, ACCEPTS]
+    if ends[j + 1, ABOVE] - ends[j, ABOVE] == 1:
+        return accepts
+    own: float = min(state[u, LAST_OUT], state[u, WANT])
+    kept, unmet = state[j, KEPT], state[j, UNMET]
+    if kept > accepts:
+        own *= accepts / kept
+    elif unmet > 0.0:
+        own += (accepts - kept) * (state[u, WANT] - own) / unmet
+    return own
+
+
+@compiled
+def _divide(kind: Ints, fixed: Floats, pools: Floats, state: Floats, up: float) -> None:
+    """slots_i = S · w_i / Σw,  w_i = FLOW_i / speed_i: the work each would have with S slots."""
+    pools[:, WORK] = 0.0
+    for i in range(kind.shape[0]):
+        pools[kind[i, POOL], WORK] += state[i, FLOW] / state[i, SPEED]
+    for i in range(kind.shape[0]):
+        k = kind[i, POOL]
+        if pools[k, MEMBERS] > 1.0:
+            part = 1.0 / pools[k, MEMBERS]
+            if pools[k, WORK] > 0.0:
+                part = state[i, FLOW] / state[i, SPEED] / pools[k, WORK]
+            state[i, SIZE] = pools[k, SLOTS] * part * up
+            useful = min(state[i, SIZE], fixed[i, WIDTH] * up)
+            state[i, CAPACITY] = state[i, SPEED] * useful
+
+
+@compiled
+def _settle(
+    ends: Ints,
+    edges: Ints,
+    kind: Ints,
+    fixed: Floats,
+    state: Floats,
+    sums: Floats,
+    arrivals: Floats,
+    series: Floats,
+    t: int,
+    up: float,
+) -> None:
+    """Move the records of one second and write down what happened."""
+    offered = consumed = delivered = lag = queue_age = oldest = age_out = 0.0
+    for i in range(kind.shape[0]):
+        flow, inflow, before = state[i, FLOW], state[i, INFLOW], state[i, WAITING]
+        work = before + inflow
+        left = work - flow
+        if kind[i, SOURCE] >= 0:
+            age = _head_age(arrivals[kind[i, SOURCE]], state, i, left, t)
+            offered += inflow
+            consumed += flow
+            lag += left
+            queue_age += flow * age
+            oldest = max(oldest, age)
+        else:
+            # Ages of all records in the buffer, summed; those that waited are a second older.
+            aged = state[i, AGED] + before
+            for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
+                u = edges[e, ABOVE]
+                aged += state[u, FLOW] * fixed[u, SELECTIVITY] * state[u, AGE]
+            age = aged / work if work > 0.0 else 0.0
+            state[i, AGED] = age * left
+        if ends[i + 1, BELOW] == ends[i, BELOW]:
+            delivered += flow
+            age_out += flow * age
+        state[i, AGE] = age
+        state[i, WAITING] = left
+        state[i, LAST_OUT] = flow * fixed[i, SELECTIVITY]
+        state[i, RECEIVED] += inflow
+        state[i, PROCESSED] += flow
+
+        sums[i, TAKEN] += flow
+        sums[i, ARRIVED] += inflow
+        sums[i, AGE_SUM] += flow * age
+        sums[i, UP_TIME] += up
+        sums[i, SLOT_TIME] += state[i, SIZE]
+        busy = flow / state[i, SPEED]
+        sums[i, BUSY_TIME] += busy
+        sums[i, BUFFER_USE] += up * left / state[i, BUFFER]
+        if flow < work and flow < state[i, CAPACITY]:  # held back from below
+            usable = state[i, CAPACITY] / state[i, SPEED]
+            sums[i, HELD_TIME] += usable - busy * fixed[i, BUSY_CEILING]
+    series[OFFERED, t] = offered
+    series[CONSUMED, t] = consumed
+    series[DELIVERED, t] = delivered
+    series[LAG, t] = lag
+    series[QUEUE_LATENCY, t] = queue_age / consumed if consumed > 0.0 else oldest
+    series[LATENCY, t] = age_out / delivered if delivered > 0.0 else series[QUEUE_LATENCY, t]
+
+
+@compiled
+def _head_age(arrived: Floats, state: Floats, i: int, queue: float, t: int) -> float:
+    """Seconds since the record at the head of source i's queue came in; 0 if none waits.
+
+    ``arrived[s]`` records came in before second s, evenly within a second, so record number x
+    came in at the s where the curve reaches x. The head only moves forward.
+    """
+    if queue <= 0.0:
+        state[i, HEAD] = t + 1.0
+        return 0.0
+    taken = arrived[t + 1] - queue
+    h = int(state[i, HEAD])
+    while h < t and arrived[h + 1] <= taken:
+        h += 1
+    state[i, HEAD] = h
+    came = arrived[h + 1] - arrived[h]
+    part = min(max((taken - arrived[h]) / came, 0.0), 1.0) if came > 0.0 else 0.0
+    return float(t + 1.0 - h - part)

@@ -1,0 +1,170 @@
+"""Spark's monitoring REST interface: stages and executors of one application, typed."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.core.errors import EngineError
+
+LOOK_AHEAD = 3  # stage ids that may be missing before we believe that there are no newer ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One attempt of a stage; times in seconds, summed over its tasks.
+
+    ``run_time`` includes waiting for CPU under a quota; ``fetch_wait`` is the part of it spent
+    waiting for shuffle blocks.
+    """
+
+    id: int
+    run_id: str | None
+    batch: int | None
+    done: bool
+    tasks: int
+    run_time: float
+    cpu_time: float
+    fetch_wait: float
+    input_records: int
+    read_records: int
+    write_records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """One executor, alive or gone; times are seconds since the epoch."""
+
+    id: str
+    host: str
+    cores: int
+    alive: bool
+    added: float
+    removed: float | None
+    task_seconds: float
+    completed_tasks: int
+    active_tasks: int
+
+
+class Rest:
+    """Reads one application through its driver's REST interface.
+
+    ``timeout`` seconds for one answer; the very first takes a busy driver several.
+    """
+
+    def __init__(self, url: str, application: str, *, timeout: float = 20.0) -> None:
+        self._base = f"{url.rstrip('/')}/api/v1/applications/{application}"
+        self._timeout = timeout
+        self._next_stage: int | None = None
+        self._open: set[int] = set()
+
+    def executors(self) -> list[Executor]:
+        """All executors but the driver, those that are gone included."""
+        return [_executor(e) for e in self._get("/allexecutors") if e["id"] != "driver"]
+
+    def driver_cores(self) -> int:
+        """Cores of the driver: the slots of a local[n] session."""
+        return next(int(e["totalCores"]) for e in self._get("/allexecutors") if e["id"] == "driver")
+
+    def new_stages(self) -> list[Stage]:
+        """Stages that ended since the last call.
+
+        The full list holds up to a thousand stages and would be read at every tick; ids are
+        consecutive, so we ask for the next ones until there are none. The first call starts
+        with the stages that run at that moment.
+        """
+        if self._next_stage is None:
+            self._next_stage = self._skip_to_newest()
+        ended = []
+        missing = 0
+        todo = sorted(self._open)
+        while missing < LOOK_AHEAD:
+            stage_id = todo.pop(0) if todo else self._next_stage + missing
+            found = self._stage(stage_id)
+            if stage_id >= self._next_stage:
+                if found is None:
+                    missing += 1
+                    continue
+                self._next_stage, missing = stage_id + 1, 0
+            if found is None or found.done:
+                self._open.discard(stage_id)
+            else:
+                self._open.add(stage_id)
+            if found is not None and found.done:
+                ended.append(found)
+        return ended
+
+    def _skip_to_newest(self) -> int:
+        """Forget the stages of the past; returns the next id."""
+        stages = self._get("/stages")
+        self._open = {int(s["stageId"]) for s in stages if s["status"] in ("ACTIVE", "PENDING")}
+        return max((int(s["stageId"]) for s in stages), default=-1) + 1
+
+    def _stage(self, stage_id: int) -> Stage | None:
+        attempts = self._get(f"/stages/{stage_id}?details=false", missing_ok=True)
+        return _stage(attempts) if attempts else None
+
+    def _get(self, path: str, *, missing_ok: bool = False) -> Any:
+        url = self._base + path
+        try:
+            with urllib.request.urlopen(url, timeout=self._timeout) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if missing_ok and error.code == 404:
+                return None
+            raise EngineError(f"Spark's REST interface answered {error.code} to {url}") from error
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"Spark's REST interface did not answer at {url}: {error}. "
+                "Is spark.ui.enabled true and the application alive?"
+            ) from error
+
+
+def _stage(attempts: list[dict[str, Any]]) -> Stage:
+    """All attempts of a stage as one: a retried stage did all of that work."""
+    newest = attempts[-1]
+    words = dict(
+        line.split(" = ", 1) for line in newest.get("description", "").split("\n") if " = " in line
+    )
+    batch = words.get("batch", "")
+
+    def total(key: str) -> int:
+        return sum(int(a.get(key, 0)) for a in attempts)
+
+    return Stage(
+        id=int(newest["stageId"]),
+        run_id=words.get("runId"),
+        batch=int(batch) if batch.isdigit() else None,
+        done=newest["status"] not in ("ACTIVE", "PENDING"),
+        tasks=int(newest["numTasks"]) if newest["status"] != "SKIPPED" else 0,
+        run_time=total("executorRunTime") / 1e3 + total("executorDeserializeTime") / 1e3,
+        cpu_time=total("executorCpuTime") / 1e9 + total("executorDeserializeCpuTime") / 1e9,
+        fetch_wait=total("shuffleFetchWaitTime") / 1e3,
+        input_records=total("inputRecords"),
+        read_records=total("shuffleReadRecords"),
+        write_records=total("shuffleWriteRecords"),
+    )
+
+
+def _executor(document: dict[str, Any]) -> Executor:
+    removed = document.get("removeTime")
+    return Executor(
+        id=document["id"],
+        host=document["hostPort"].rsplit(":", 1)[0],
+        cores=int(document["totalCores"]) or 1,
+        alive=bool(document["isActive"]),
+        added=_epoch(document["addTime"]),
+        removed=_epoch(removed) if removed else None,
+        task_seconds=int(document["totalDuration"]) / 1e3,
+        completed_tasks=int(document["completedTasks"]),
+        active_tasks=int(document["activeTasks"]),
+    )
+
+
+def _epoch(text: str) -> float:
+    """``2026-11-15T20:33:19.424GMT`` as seconds since the epoch."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()
