@@ -152,6 +152,16 @@ def test_a_torn_last_line_is_left_out_and_any_other_is_an_error(tmp_path: Path) 
         read(tmp_path / "none")
 
 
+def test_a_reason_may_hold_any_character(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Odd(Broken):
+        def decide(self, seen: Snapshot, memory: None) -> tuple[Proposal, None]:
+            return Proposal(reason="a\u2028b\u0085c\nd\x00</script>"), None
+
+    made = journal_of(tmp_path / "j", Odd(), loads(900), Guards())
+    assert [e.decision for e in read(tmp_path / "j")[1]] == made
+
+
 def test_unknown_keys_are_refused_when_reading() -> None:
     document = to_json(healthy())
     assert from_json(Snapshot, json.loads(json.dumps(document))) == healthy()

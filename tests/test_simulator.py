@@ -156,10 +156,12 @@ def test_queue_latency_under_constant_overload_is_the_horizontal_distance() -> N
 
 
 def test_a_full_buffer_adds_its_seconds_of_work_to_the_latency() -> None:
+    """What leaves the buffer now left the queue 0.5 s ago, when the queue was shorter."""
     engine = engine_of(chain_spec(buffer_seconds=0.5), 150.0)
     engine.advance(300)
     s = engine.series
-    assert s.latency[-1] - s.queue_latency[-1] == pytest.approx(0.5, rel=1e-3)
+    queue_growth = 1 - 100.0 / 150.0
+    assert s.latency[-1] - s.queue_latency[-1] == pytest.approx(0.5 * (1 - queue_growth))
 
 
 def test_the_whole_chain_above_a_slow_sink_is_held_back() -> None:
@@ -182,6 +184,17 @@ def test_a_busy_ceiling_lowers_busy_and_distorts_the_service_rate() -> None:
     assert source.busy == pytest.approx(0.67 * 0.5)
     assert source.backpressured == pytest.approx(1 - 0.67 * 0.5)
     assert source.service_rate == pytest.approx(100.0 / 0.67)
+
+
+def test_a_saturated_operator_below_its_busy_ceiling_is_idle_not_held_back() -> None:
+    engine = engine_of(chain_spec(busy_ceilings={"map": 0.95}), 500.0)
+    engine.advance(100)
+    engine.observe()
+    engine.advance(15)
+    o = engine.observe().operators["map"]
+    assert o.busy == pytest.approx(0.95)
+    assert o.idle == pytest.approx(0.05)
+    assert o.backpressured == 0
 
 
 def test_a_backlog_is_worked_off_at_full_speed_after_a_burst() -> None:
@@ -217,6 +230,28 @@ def test_a_join_takes_from_both_sources_by_their_share() -> None:
     assert seen["join"].arrival_rate == pytest.approx(80.0)
 
 
+def test_the_room_of_an_overloaded_join_is_divided_by_what_each_could_send() -> None:
+    pipeline = Pipeline(
+        operators={n: Operator(pool=n) for n in ("left", "right", "join")},
+        edges=[("left", "join"), ("right", "join")],
+    )
+    spec = FluidSpec(
+        pipeline=pipeline,
+        service_rates={"left": 20.0, "right": 60.0, "join": 40.0},
+        start=dict.fromkeys(pipeline.operators, 1),
+        **QUIET,
+    )
+    engine = engine_of(spec, 400.0)
+    engine.advance(60)
+    engine.observe()
+    engine.advance(15)
+    seen = engine.observe().operators
+    # right could send no more than the 40/s that the join takes
+    assert seen["left"].arrival_rate == pytest.approx(40.0 * 20 / 60)
+    assert seen["right"].arrival_rate == pytest.approx(40.0 * 40 / 60)
+    assert seen["join"].buffer == pytest.approx(1.0)
+
+
 def test_a_sender_held_back_elsewhere_leaves_its_part_of_a_join_to_the_other() -> None:
     pipeline = Pipeline(
         operators={n: Operator(pool=n) for n in ("left", "right", "slow", "join")},
@@ -234,8 +269,31 @@ def test_a_sender_held_back_elsewhere_leaves_its_part_of_a_join_to_the_other() -
     engine.advance(15)
     seen = engine.observe().operators
     assert seen["left"].arrival_rate == pytest.approx(1.0)
-    assert seen["right"].arrival_rate == pytest.approx(49.0, rel=1e-3)
+    assert seen["right"].arrival_rate == pytest.approx(49.0)
     assert seen["join"].busy == pytest.approx(1.0)
+
+
+def test_a_diamond_is_limited_by_its_join_alone() -> None:
+    """Two branches of unequal selectivity: 1 + 0.1 records reach the join for each that enters."""
+    pipeline = Pipeline(
+        operators={
+            "source": Operator(pool="source"),
+            "all": Operator(pool="all"),
+            "few": Operator(pool="few", selectivity=0.1),
+            "join": Operator(pool="join"),
+        },
+        edges=[("source", "all"), ("source", "few"), ("all", "join"), ("few", "join")],
+    )
+    spec = FluidSpec(
+        pipeline=pipeline,
+        service_rates={"source": 500.0, "all": 500.0, "few": 500.0, "join": 110.0},
+        start=dict.fromkeys(pipeline.operators, 1),
+        **QUIET,
+    )
+    engine = engine_of(spec, 1000.0)
+    engine.advance(600)
+    assert engine.series.delivered[-1] == pytest.approx(110.0)
+    assert engine.series.consumed[-1] == pytest.approx(100.0, rel=1e-3)
 
 
 def test_each_source_may_have_its_own_pattern() -> None:

@@ -20,14 +20,20 @@ from typing import Annotated, Any
 import typer
 
 from penstock import __version__
+from penstock.cli.calibrate import calibrate
+from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.policies import policies
 from penstock.cli.report import report
+from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 from penstock.core.errors import PenstockError
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
+    "demo": demo,
+    "run": run,
     "simulate": simulate,
+    "calibrate": calibrate,
     "report": report,
     "policies": policies,
     "doctor": doctor,

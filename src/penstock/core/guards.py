@@ -158,17 +158,18 @@ class Guards:
         if whole is not None:
             raw, share = whole.slots, whole.cpu_share
         else:
-            members = seen.pipeline.members(pool)
-            needs = [proposal.needs[m] for m in members if m in proposal.needs]
-            if not needs:
+            raw, share, known = 0.0, None, False
+            for member in seen.pipeline.members(pool):
+                need = proposal.needs.get(member)
+                if need is None:
+                    raw += seen.operators[member].parallelism if member in seen.operators else 0.0
+                    continue
+                known = True
+                raw += need.slots
+                if need.cpu_share is not None:
+                    share = max(share or 0.0, need.cpu_share)
+            if not known:
                 return None, None
-            kept = sum(
-                seen.operators[m].parallelism
-                for m in members
-                if m not in proposal.needs and m in seen.operators
-            )
-            raw = kept + sum(n.slots for n in needs)
-            share = max((n.cpu_share for n in needs if n.cpu_share is not None), default=None)
         if not (math.isfinite(raw) and raw >= 0):
             return None, None
         return raw * self.over_provisioning, share

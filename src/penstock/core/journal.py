@@ -75,7 +75,8 @@ class Journal:
 def read(path: Path) -> tuple[Header, list[Entry]]:
     """A journal as it was written. A torn last line (a crash) is left out; others are errors."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): a reason may hold U+2028 and its like, which JSON leaves as they are.
+        lines = [line for line in path.read_text(encoding="utf-8").split("\n") if line]
     except FileNotFoundError:
         raise InputError(f"no journal at {path}") from None
     if not lines:

@@ -72,7 +72,6 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
     if reason is not None:
         proposal = Proposal(reason=f"no change: {reason}")
         return Decision(seen=seen, proposal=proposal, notes=notes), state
-    state = replace(state, last_seen=seen.time)
     try:
         proposal, memory = policy.decide(seen, state.memory)
     except Exception as error:  # a policy that raises must never harm the job
@@ -80,7 +79,7 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         memory = state.memory
     targets, effects = guards.apply(proposal, seen, state.last_action)
     decision = Decision(seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes)
-    return decision, replace(state, memory=memory)
+    return decision, State(memory=memory, last_seen=seen.time, last_action=state.last_action)
 
 
 class Loop:

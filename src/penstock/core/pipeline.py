@@ -34,6 +34,9 @@ class Operator:
 class Pipeline:
     """Operators by name and the edges between them.
 
+    ``order`` is topological · ``sources`` have nothing upstream · ``pools`` in the order their
+    first operator appears. All derived fields are computed once: they are read at every tick.
+
     >>> p = Pipeline(
     ...     operators={"source": Operator(pool="p"), "sink": Operator(pool="p")},
     ...     edges=[("source", "sink")],
@@ -47,6 +50,10 @@ class Pipeline:
     order: tuple[str, ...] = field(init=False, repr=False, compare=False)
     upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    pools: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _members: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _useful: Mapping[str, int | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.operators:
@@ -73,20 +80,17 @@ class Pipeline:
         put(self, "order", order)
         put(self, "upstream", {name: tuple(v) for name, v in up.items()})
         put(self, "downstream", {name: tuple(v) for name, v in down.items()})
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Operators that nothing flows into."""
-        return tuple(name for name in self.order if not self.upstream[name])
-
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """Pool names, in the order their first operator appears."""
-        return tuple(dict.fromkeys(o.pool for o in self.operators.values()))
+        put(self, "sources", tuple(name for name in order if not up[name]))
+        members: dict[str, list[str]] = {}
+        for name, o in self.operators.items():
+            members.setdefault(o.pool, []).append(name)
+        put(self, "pools", tuple(members))
+        put(self, "_members", {pool: tuple(v) for pool, v in members.items()})
+        put(self, "_useful", {pool: self._useful_slots(pool) for pool in members})
 
     def members(self, pool: str) -> tuple[str, ...]:
         """The operators that run on a pool."""
-        return tuple(name for name, o in self.operators.items() if o.pool == pool)
+        return self._members.get(pool, ())
 
     def useful_slots(self, pool: str) -> int | None:
         """The most slots of a pool that can ever work at once; ``None`` if not known.
@@ -95,6 +99,9 @@ class Pipeline:
         query one after the other), so a chain is worth its widest operator. Separate chains
         (several queries in one application) run side by side, so they add up.
         """
+        return self._useful[pool]
+
+    def _useful_slots(self, pool: str) -> int | None:
         total = 0
         left = set(self.members(pool))
         while left:

@@ -56,8 +56,8 @@ def draw(run: Run, path: Path | None = None) -> Path:
         _delay(panels[1], times, ticks)
         _slots(panels[2], times, ticks, run)
         panels[2].set_xlabel(f"time ({label})")
-        if ticks:
-            panels[2].set_xlim((ticks[0].time - ticks[0].span) / unit, times[-1] or 1)
+        if len(times) > 1:
+            panels[2].set_xlim(times[0], times[-1])
         _headline(figure, run, summarize(run.header, run.entries))
         figure.subplots_adjust(left=0.055, right=0.985, top=0.85, bottom=0.075, hspace=0.3)
         partial = path.with_name(path.name + ".part")
@@ -69,10 +69,13 @@ def draw(run: Run, path: Path | None = None) -> Path:
 def _headline(figure: Figure, run: Run, summary: Summary) -> None:
     figure.text(0.012, 0.978, title(run), fontsize=23, fontweight="bold", va="top")
     figure.text(0.012, 0.932, subtitle(run), fontsize=15, color="#52606d", va="top")
+    lag = units.seconds(summary.lag_seconds.p95 if summary.lag_seconds else None)
+    done = f"{summary.scale_ups}▲ {summary.scale_downs}▼"
+    if summary.mode == "advise" and summary.advised_slots is not None:
+        done = f"advised {summary.advised_slots:.1f} slots"
     figures = (
         f"{summary.slots_mean:.1f} slots on average · kept up {units.share(summary.kept_up)}\n"
-        f"{summary.scale_ups}▲ {summary.scale_downs}▼ · "
-        f"lag p95 {units.seconds(summary.lag_seconds.p95 if summary.lag_seconds else None)}"
+        f"{done} · lag p95 {lag}"
     )
     figure.text(0.985, 0.976, figures, fontsize=16, ha="right", va="top", linespacing=1.45)
 
@@ -97,6 +100,7 @@ def _delay(axes: Axes, times: list[float], ticks: Sequence[Tick]) -> None:
     _line(axes, times, ticks, lambda t: t.lag_seconds, color=ORANGE, lw=2.4, label="lag")
     _name(axes, "Lag and latency", "seconds")
     _finish(axes)
+    axes.set_ylim(top=max(1.0, axes.get_ylim()[1]))  # less than a second is no story
 
 
 def _slots(axes: Axes, times: list[float], ticks: Sequence[Tick], run: Run) -> None:

@@ -67,8 +67,8 @@ def _cards(s: Summary) -> Iterable[str]:
     yield _card(
         "Kept up",
         units.share(s.kept_up),
-        f"of {units.seconds(s.duration)}; {units.count(s.processed)} of "
-        f"{units.count(s.offered)} records",
+        f"of {units.seconds(s.duration)}; {units.count(s.processed)} records processed, "
+        f"{units.count(s.offered)} offered",
     )
     yield _card(
         "Lag, p95",

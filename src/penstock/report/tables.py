@@ -27,7 +27,7 @@ def summary_table(s: Summary) -> Table:
         (
             "records",
             units.count(s.processed),
-            f"processed of {units.count(s.offered)} offered",
+            f"processed; {units.count(s.offered)} offered",
         ),
         ("lag", *_spread(s.lag_seconds, units.seconds)),
         ("", *_spread(s.lag, lambda v: f"{units.count(v)} records")),

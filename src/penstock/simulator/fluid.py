@@ -13,7 +13,6 @@ from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
 from penstock.simulator import kernel as k
 from penstock.simulator.actions import Actions
 from penstock.simulator.arrivals import cumulative
-from penstock.simulator.measure import NOISES, READINGS, ar1, measure
 from penstock.simulator.series import OperatorTotals, Series, Totals
 from penstock.simulator.spec import FluidSpec
 from penstock.workloads.patterns import Pattern
@@ -27,8 +26,8 @@ class FluidEngine:
     """A simulated pipeline of ``seconds`` seconds under an offered load.
 
     ``pattern`` is divided among the sources by ``spec.source_shares``, or gives each source its
-    own by name. The same spec, pattern and seed give the same run, bit for bit, whatever the
-    policy's other calls are.
+    own by name. The same spec, pattern, seed and calls give the same run, bit for bit; how the
+    time is divided into ``advance`` calls does not matter.
 
     Time goes in whole seconds; parts of a second asked for are carried over to the next
     ``advance``. A pool's slots are all alike, so ``Change.add_on`` and ``remove`` have no effect
@@ -92,7 +91,7 @@ class FluidEngine:
         self._state = np.zeros((n, k.STATE_COLUMNS))
         self._sums = np.zeros((n, k.SUM_COLUMNS))
         self._series = np.zeros((k.POOL_ROWS + m, self.seconds))
-        self._readings = np.empty((n, READINGS))
+        self._readings = np.empty((n, k.READINGS))
         self._is_source = [row >= 0 for row in self._kind[:, k.SOURCE].tolist()]
 
     def _draw(self, seed: int) -> None:
@@ -102,14 +101,14 @@ class FluidEngine:
         shape = (len(self._names), self.seconds)
         if spec.capacity_noise:
             noise = speed.standard_normal(shape)
-            ar1(noise, spec.noise_memory)
+            k.ar1(noise, spec.noise_memory)
             noise *= spec.capacity_noise
             noise += 1.0
             self._noise = np.maximum(noise, SLOWEST, out=noise)
         else:
             self._noise = np.ones(shape)
         self._metric_rng = metrics
-        self._metric_noise = np.zeros((NOISE_BLOCK, shape[0], NOISES))
+        self._metric_noise = np.zeros((NOISE_BLOCK, shape[0], k.NOISES))
         self._observed = 0
         self._actions = Actions(spec.profile, costs)
 
@@ -140,7 +139,7 @@ class FluidEngine:
             np.maximum(self._metric_noise, -0.9, out=self._metric_noise)
         self._observed += 1
         up = self._sums[0, k.UP_TIME] > 0
-        measure(
+        k.measure(
             self._kind,
             self._fixed,
             self._pools,

@@ -3,15 +3,19 @@
 One step is one second. Operators are numbered in topological order, edges are in CSR form
 (``ends[i]`` to ``ends[i + 1]`` are operator i's rows of ``edges``). A step goes
 
-1. down: ``WANT``, what each operator would give out if nothing below held it back;
-2. up: ``MAY``, what each may process: its capacity, or less where a buffer below is full;
-3. down: ``FLOW``, what it does process: what it may, or less where there is less to do.
+1. up: ``MAY``, what each operator may process: its capacity, or less where a buffer below is full;
+2. down: ``FLOW``, what it does process: what it may, or less where there is less to do.
 
-Operators that share a pool first go through the three with the whole pool each; the slots are
-then divided in proportion to the work this makes for them, and the three are done again.
+Where several operators send to one (a join), the first sweep up lets each of them have all of the
+room; a sweep down finds what each could then send (``WANT``), and a second sweep up divides the
+room in these proportions.
+
+Operators that share a pool first go through this with the whole pool each; the slots are then
+divided in proportion to the work this makes for them, and it is done again.
 
 All state lives in few two-dimensional arrays, because each array argument costs ~0.2 µs a call;
-the constants below name their columns or rows.
+the constants below name their columns or rows. All compiled code is in this one file, because
+numba's cache on disk only notices changes to the file that a function is in.
 """
 
 from __future__ import annotations
@@ -41,15 +45,17 @@ POOL, SOURCE = 0, 1
 MU, SELECTIVITY, WIDTH, BUFFER_SECONDS, BUSY_CEILING, CPU_BASE, CPU_FULL = range(7)
 # pools (m × 4): WORK belongs to one step
 SLOTS, CPU_SHARE, MEMBERS, WORK = range(4)
-# state (n × 18): WAITING to PROCESSED last from step to step, the others belong to one step
-WAITING, AGED, HEAD, LAST_OUT, RECEIVED, PROCESSED = range(6)
-SPEED, SIZE, CAPACITY, BUFFER, WANT, MAY, ACCEPTS, KEPT, UNMET, FLOW, INFLOW, AGE = range(6, 18)
-STATE_COLUMNS = 18
+# state (n × 16): WAITING to PROCESSED last from step to step, the others belong to one step
+WAITING, AGED, HEAD, RECEIVED, PROCESSED = range(5)
+SPEED, SIZE, CAPACITY, BUFFER, WANT, WANTED, MAY, ACCEPTS, FLOW, INFLOW, AGE = range(5, 16)
+STATE_COLUMNS = 16
 # sums (n × 8) over the window since the last observation
 TAKEN, ARRIVED, UP_TIME, SLOT_TIME, BUSY_TIME, HELD_TIME, BUFFER_USE, AGE_SUM = range(8)
 SUM_COLUMNS = 8
 # series (7 + m rows × seconds); the slots of pool k are in row POOL_ROWS + k
 OFFERED, CONSUMED, DELIVERED, LAG, QUEUE_LATENCY, LATENCY, DOWN, POOL_ROWS = range(8)
+READINGS = 12  # columns of what `measure` fills, in the order of the fields of OperatorSeen
+NOISES = 5  # of offered, arrival and output rate, busy share, CPU
 
 
 @compiled
@@ -74,6 +80,7 @@ def advance(
     """
     n = kind.shape[0]
     shared = n > pools.shape[0]
+    joins = edges.shape[0] > n - arrivals.shape[0]
     for t in range(first, last):
         up = 1.0 - series[DOWN, t]
         for i in range(n):
@@ -87,44 +94,32 @@ def advance(
             if kind[i, SOURCE] >= 0:
                 row = kind[i, SOURCE]
                 state[i, INFLOW] = arrivals[row, t + 1] - arrivals[row, t]
-        _sweep(ends, edges, kind, fixed, state)
+        _sweep(ends, edges, kind, fixed, state, joins)
         if shared:
             _divide(kind, fixed, pools, state, up)
-            _sweep(ends, edges, kind, fixed, state)
+            _sweep(ends, edges, kind, fixed, state, joins)
         _settle(ends, edges, kind, fixed, state, sums, arrivals, series, t, up)
         for k in range(pools.shape[0]):
             series[POOL_ROWS + k, t] = pools[k, SLOTS]
 
 
 @compiled
-def _sweep(ends: Ints, edges: Ints, kind: Ints, fixed: Floats, state: Floats) -> None:
+def _sweep(ends: Ints, edges: Ints, kind: Ints, fixed: Floats, state: Floats, joins: bool) -> None:
     """The flows of one second, for the capacities as they are."""
-    n = kind.shape[0]
-    for i in range(n):
-        work = state[i, WAITING]
-        if kind[i, SOURCE] >= 0:
-            work += state[i, INFLOW]
-        for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
-            work += state[edges[e, ABOVE], WANT]
-        state[i, WANT] = min(state[i, CAPACITY], work) * fixed[i, SELECTIVITY]
-    for i in range(n - 1, -1, -1):
-        may = state[i, CAPACITY]
-        selectivity = fixed[i, SELECTIVITY]
-        if selectivity > 0.0:
-            for e in range(ends[i, BELOW], ends[i + 1, BELOW]):
-                granted = _granted(ends, state, i, edges[e, BELOW])
-                may = min(may, granted / selectivity)
-        state[i, MAY] = may
-        state[i, ACCEPTS] = max(0.0, may + state[i, BUFFER] - state[i, WAITING])
-        kept = unmet = 0.0
-        for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
-            u = edges[e, ABOVE]
-            keeps = min(state[u, LAST_OUT], state[u, WANT])
-            kept += keeps
-            unmet += state[u, WANT] - keeps
-        state[i, KEPT] = kept
-        state[i, UNMET] = unmet
-    for i in range(n):
+    state[:, WANTED] = 0.0
+    _limit(ends, edges, fixed, state)
+    if joins:
+        for i in range(kind.shape[0]):
+            work = state[i, WAITING]
+            if kind[i, SOURCE] >= 0:
+                work += state[i, INFLOW]
+            state[i, WANTED] = 0.0
+            for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
+                state[i, WANTED] += state[edges[e, ABOVE], WANT]
+            work += state[i, WANTED]
+            state[i, WANT] = min(state[i, MAY], work) * fixed[i, SELECTIVITY]
+        _limit(ends, edges, fixed, state)
+    for i in range(kind.shape[0]):
         if kind[i, SOURCE] < 0:
             inflow = 0.0
             for e in range(ends[i, ABOVE], ends[i + 1, ABOVE]):
@@ -135,23 +130,20 @@ def _sweep(ends: Ints, edges: Ints, kind: Ints, fixed: Floats, state: Floats) ->
 
 
 @compiled
-def _granted(ends: Ints, state: Floats, u: int, j: int) -> float:
-    """How much of what operator j accepts the operator u above it may send.
-
-    Each sender keeps what it sent in the last second, if it still wants to; what is left is
-    divided in proportion to what each wants beyond that. So a sender that is held back
-    elsewhere leaves its part to the others within a few seconds.
-    """
-    accepts: float = state[j, ACCEPTS]
-    if ends[j + 1, ABOVE] - ends[j, ABOVE] == 1:
-        return accepts
-    own: float = min(state[u, LAST_OUT], state[u, WANT])
-    kept, unmet = state[j, KEPT], state[j, UNMET]
-    if kept > accepts:
-        own *= accepts / kept
-    elif unmet > 0.0:
-        own += (accepts - kept) * (state[u, WANT] - own) / unmet
-    return own
+def _limit(ends: Ints, edges: Ints, fixed: Floats, state: Floats) -> None:
+    """From the last operator to the first: what each may process, and accept from above."""
+    for i in range(fixed.shape[0] - 1, -1, -1):
+        may = state[i, CAPACITY]
+        selectivity = fixed[i, SELECTIVITY]
+        if selectivity > 0.0:
+            for e in range(ends[i, BELOW], ends[i + 1, BELOW]):
+                j = edges[e, BELOW]
+                room = state[j, ACCEPTS]
+                if state[j, WANTED] > room:  # several senders: in proportion
+                    room *= state[i, WANT] / state[j, WANTED]
+                may = min(may, room / selectivity)
+        state[i, MAY] = may
+        state[i, ACCEPTS] = max(0.0, may + state[i, BUFFER] - state[i, WAITING])
 
 
 @compiled
@@ -210,7 +202,6 @@ def _settle(
             age_out += flow * age
         state[i, AGE] = age
         state[i, WAITING] = left
-        state[i, LAST_OUT] = flow * fixed[i, SELECTIVITY]
         state[i, RECEIVED] += inflow
         state[i, PROCESSED] += flow
 
@@ -251,3 +242,75 @@ def _head_age(arrived: Floats, state: Floats, i: int, queue: float, t: int) -> f
     came = arrived[h + 1] - arrived[h]
     part = min(max((taken - arrived[h]) / came, 0.0), 1.0) if came > 0.0 else 0.0
     return float(t + 1.0 - h - part)
+
+
+@compiled
+def measure(
+    kind: Ints,
+    fixed: Floats,
+    pools: Floats,
+    state: Floats,
+    sums: Floats,
+    noise: Floats,
+    row: int,
+    window: float,
+    seen: Floats,
+) -> None:
+    """Fill ``seen`` from the sums of a window and reset them.
+
+    ``noise[row]`` (n × NOISES) is the relative error of each reading. Where nothing was
+    processed, or the job was down throughout, some columns hold 0 and mean nothing.
+    """
+    n = kind.shape[0]
+    pools[:, WORK] = 0.0
+    for i in range(n):
+        pools[kind[i, POOL], WORK] += sums[i, BUSY_TIME]
+    for i in range(n):
+        e = noise[row, i]
+        taken = sums[i, TAKEN]
+        time = sums[i, SLOT_TIME]
+        busy = held = 0.0
+        if time > 0.0:
+            busy = sums[i, BUSY_TIME] / time
+            held = sums[i, HELD_TIME] / time
+        cpu = fixed[i, CPU_BASE] + (fixed[i, CPU_FULL] - fixed[i, CPU_BASE]) * busy
+        true = busy * fixed[i, BUSY_CEILING]
+        shown = min(1.0, true * (1.0 + e[3]))
+        # The rest of the time keeps its division into held back and idle.
+        rest = 1.0 - true
+        held = min(1.0 - shown, held / rest * (1.0 - shown)) if rest > 0.0 else 0.0
+
+        k = kind[i, POOL]
+        slots = pools[k, SLOTS]
+        if pools[k, MEMBERS] > 1.0:
+            total = pools[k, WORK]
+            slots *= sums[i, BUSY_TIME] / total if total > 0.0 else 1 / pools[k, MEMBERS]
+        arrival = taken * (1.0 + e[1])
+        seen[i, 0] = slots
+        seen[i, 1] = sums[i, ARRIVED] * (1.0 + e[0]) / window
+        seen[i, 2] = arrival / window
+        seen[i, 3] = taken * fixed[i, SELECTIVITY] * (1.0 + e[2]) / window
+        seen[i, 4] = arrival / (shown * time) if shown > 0.0 else 0.0
+        seen[i, 5] = shown
+        seen[i, 6] = max(0.0, 1.0 - shown - held)
+        seen[i, 7] = held
+        seen[i, 8] = min(1.0, cpu * (1.0 + e[4]))
+        seen[i, 9] = sums[i, BUFFER_USE] / max(sums[i, UP_TIME], 1e-9)
+        seen[i, 10] = state[i, WAITING]
+        seen[i, 11] = sums[i, AGE_SUM] / taken if taken > 0.0 else 0.0
+    sums[:, :] = 0.0
+
+
+@compiled
+def ar1(draws: Floats, memory: float) -> None:
+    """Turn rows of independent standard normal draws into AR(1) processes, in place.
+
+    x_t = φ·x_{t−1} + √(1 − φ²)·z_t,  φ = exp(−1 / memory); the variance stays 1.
+    """
+    if memory <= 0.0:
+        return
+    phi = np.exp(-1.0 / memory)
+    fresh = np.sqrt(1.0 - phi * phi)
+    for i in range(draws.shape[0]):
+        for t in range(1, draws.shape[1]):
+            draws[i, t] = phi * draws[i, t - 1] + fresh * draws[i, t]

@@ -34,7 +34,9 @@ class Autoscaler:
             query.awaitTermination()
 
     ``period`` seconds between decisions · ``window`` seconds of finished batches that each one
-    looks at · ``guards`` everything else that limits it · ``journal`` a file for the decisions.
+    looks at · ``guards`` everything else that limits it · ``cluster`` the local cluster, if it is
+    one of ours, for the CPU of each executor · ``journal`` a file for the decisions · ``record``
+    called with each of them.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Autoscaler:
         guards: Guards = PRODUCTION,
         cluster: LocalCluster | None = None,
         journal: Path | str | None = None,
-        on_decision: Callable[[Decision], None] | None = None,
+        record: Callable[[Decision, State], None] | None = None,
         seed: int = 0,
     ) -> None:
         if not period > 0:
@@ -67,7 +69,7 @@ class Autoscaler:
         self.period = period
         self.mode = mode
         self.last: Decision | None = None
-        self._on_decision = on_decision
+        self._also_record = record
         self._engine = SparkEngine(spark, window=window or period, cluster=cluster)
         self._loop = Loop(
             self._engine, self.policy, self.guards, mode=mode, seed=seed, record=self._record
@@ -75,7 +77,7 @@ class Autoscaler:
         if mode == "act":
             self._engine.pool.refuse_if_not_ours()
         self._journal_path = Path(journal) if journal is not None else None
-        self._header = Header(
+        self.header = Header(
             policy=name_of(self.policy),
             parameters=parameters_of(self.policy),
             guards=self.guards,
@@ -92,10 +94,10 @@ class Autoscaler:
         if self._thread is None:
             self._engine.attach()
             if self._journal_path is not None:
-                self._journal = Journal(self._journal_path, self._header)
+                self._journal = Journal(self._journal_path, self.header)
             self._thread = threading.Thread(target=self._run, name="penstock", daemon=True)
             self._thread.start()
-            log.info("%s in mode %s, every %g s", self._header.policy, self.mode, self.period)
+            log.info("%s in mode %s, every %g s", self.header.policy, self.mode, self.period)
         return self
 
     def stop(self) -> None:
@@ -143,5 +145,5 @@ class Autoscaler:
         log.log(level, "%s%s", prefix, decision.explain())
         if self._journal is not None:
             self._journal.record(decision, state)
-        if self._on_decision is not None:
-            self._on_decision(decision)
+        if self._also_record is not None:
+            self._also_record(decision, state)

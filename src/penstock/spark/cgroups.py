@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What :func:`probe` found: a hierarchy that works, or why there is none and what would help."""
+    """What was found: a hierarchy that works, or why there is none and what would help."""
 
     hierarchy: Hierarchy | None
     reason: str
@@ -117,14 +118,18 @@ class Groups:
         except (OSError, KeyError):
             return None
 
-    def remove(self, key: str) -> bool:
-        """Remove an empty group; False while a process is still in it."""
-        return all([remove_tree(folder / key) for folder in self.folders])
+    def clear(self, key: str) -> bool:
+        """End what is left in a group and remove it; False if that needs another call."""
+        for pid in members(self.folders[0] / key):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        gone = [remove_tree(folder / key) for folder in self.folders]
+        return all(gone)
 
 
 def members(folder: Path) -> list[int]:
     """Every process in a group or in a group below it."""
-    pids = set()
+    pids: set[int] = set()
     for group in _tree(folder):
         with contextlib.suppress(OSError):
             pids.update(int(pid) for pid in (group / "cgroup.procs").read_text().split())

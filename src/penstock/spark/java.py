@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,42 @@ OLDEST = 17  # Spark 4.3 is compiled for it
 VECTOR = "jdk.incubator.vector"  # Spark's launcher always adds this module
 GET_JAVA = "Debian and Ubuntu: apt-get install openjdk-17-jre-headless"
 GET_SPARK = "pip install 'penstock[spark]'"
-DUMP_SECONDS = 300.0
+JVMS = Path("/usr/lib/jvm")
+KEEP_SECONDS = 30 * 86_400.0  # archives that were not used for so long are removed; 200 MB each
+_HOT = (
+    "spark-catalyst",
+    "spark-core",
+    "scala-library",
+    "spark-sql",
+    "scala-reflect",
+    "spark-sql-api",
+    "log4j-core",
+    "jackson-databind",
+    "hadoop-client-api",
+    "janino",
+    "spark-config",
+    "spark-network-common",
+    "arrow-vector",
+    "hadoop-client-runtime",
+    "netty-common",
+    "ivy",
+    "netty-transport",
+    "antlr4-runtime",
+    "jackson-module-scala",
+    "netty-buffer",
+    "jackson-core",
+    "spark-common-utils",
+    "log4j-api",
+    "icu4j",
+    "jackson-annotations",
+    "py4j",
+    "json4s-ast",
+    "spark-network-shuffle",
+    "json4s-core",
+    "arrow-memory-core",
+    "netty-transport-classes-epoll",
+    "spark-unsafe",
+)
 _SWITCH = "PENSTOCK_CLASS_DATA"  # "off": neither use nor make an archive
 
 
@@ -68,10 +104,10 @@ def _homes(environ: Mapping[str, str]) -> Iterator[Path]:
     """Folders that may hold a Java, the user's choice first."""
     if home := environ.get("JAVA_HOME"):
         yield Path(home)
-    if java := shutil.which("java", path=environ.get("PATH")):
+    if java := shutil.which("java", path=environ.get("PATH", "")):
         yield Path(java).resolve().parent.parent
     with contextlib.suppress(OSError):
-        yield from sorted(Path("/usr/lib/jvm").iterdir())
+        yield from sorted(JVMS.iterdir())
 
 
 def inspect(home: Path) -> Java | None:
@@ -106,7 +142,7 @@ def inspect(home: Path) -> Java | None:
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """The Java to use: JAVA_HOME, then ``java`` on the path, then /usr/lib/jvm; the first that fits.
+    """The first Java that fits: JAVA_HOME's, then the one on the path, then any in /usr/lib/jvm.
 
     Raises MissingError that names every unfit Java found.
     """
@@ -117,7 +153,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
             return java
         if java is not None and java.unfit is not None:
             unfit[java.unfit] = None
-    found = "; ".join(unfit) or "no Java found in JAVA_HOME, on PATH or in /usr/lib/jvm"
+    found = "; ".join(unfit) or f"no Java found in JAVA_HOME, on PATH or in {JVMS}"
     raise MissingError(f"{found}. Spark needs Java {OLDEST} or newer with {VECTOR}. {GET_JAVA}")
 
 
@@ -136,14 +172,23 @@ def find_spark() -> Path:
     return home
 
 
+def hot_jars(spark: Path) -> list[str]:
+    """The jars that most classes come from, to be searched before the other 260.
+
+    Class loading looks through the jars in order; with these in front, dumping an archive takes
+    less than half the CPU and a start without one some 5 % less.
+    """
+    return [str(jar) for name in _HOT for jar in sorted((spark / "jars").glob(f"{name}[-_][0-9]*"))]
+
+
 def class_path(spark: Path) -> str:
-    """The class path that Spark's own launcher gives executors and drivers, in its order.
+    """The class path of all JVMs: the hot jars, then what Spark's own launcher appends to them.
 
     An archive is only valid for the class path it was dumped with; hence also ``conf``, which the
-    package does not have, and slf4j, which the launcher puts first.
+    package does not have, and slf4j, which the launcher puts before the rest.
     """
-    first = sorted(str(jar) for jar in (spark / "jars").glob("slf4j-api-*.jar"))
-    return ":".join([f"{spark}/conf/", *first, f"{spark}/jars/*"])
+    slf4j = sorted(str(jar) for jar in (spark / "jars").glob("slf4j-api-*.jar"))
+    return ":".join([*hot_jars(spark), f"{spark}/conf/", *slf4j, f"{spark}/jars/*"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,63 +205,56 @@ class ClassData:
     lists: Path
 
     @property
+    def usable(self) -> bool:
+        """Whether there is an archive and it is not switched off."""
+        return os.environ.get(_SWITCH) != "off" and self.archive.exists()
+
+    @property
     def wanted(self) -> bool:
         """Whether this run should list classes so that an archive can be made from them."""
         return os.environ.get(_SWITCH) != "off" and not self.archive.exists()
 
     def options(self, name: str) -> list[str]:
-        """JVM options for the process ``name``: use the archive, or list the classes it lacks.
+        """JVM options for the process ``name``: use the archive, or list the classes it loads.
 
         ``-Xshare:auto`` makes a JVM that cannot use the archive go on without it. Its complaint
         would go to standard output, so the JVM's own log is switched off.
         """
-        if os.environ.get(_SWITCH) == "off":
-            return []
         if self.wanted:
             return [f"-XX:DumpLoadedClassList={self.lists / name}.classes"]
-        return ["-Xshare:auto", f"-XX:SharedArchiveFile={self.archive}", "-Xlog:disable"]
+        if self.usable:
+            return ["-Xshare:auto", f"-XX:SharedArchiveFile={self.archive}", "-Xlog:disable"]
+        return []
 
-    def dump(self, say: Callable[[str], None]) -> bool:
-        """Make the archive from the lists of this run, if an executor wrote one; takes ~20 s once.
+    def dump(self, succeeds: Callable[[list[str]], bool], say: Callable[[str], None]) -> bool:
+        """Make the archive from the lists of this run, if an executor wrote one: ~20 s, once.
 
-        The archive appears in the cache only when a JVM has accepted it. Any failure only means
-        that there is none.
+        ``succeeds`` runs a command. The archive appears in the cache only when a JVM has accepted
+        it; any failure only means that there is none.
         """
+        if not any(self.lists.glob("app-*.classes")):
+            return False
         names = {
             line
             for file in self.lists.glob("*.classes")
             for line in file.read_text(errors="replace").splitlines()
-            if line and "$Proxy" not in line and "source:" not in line and line[0] != "#"
+            if line and line[0] != "#" and "$Proxy" not in line and "source:" not in line
         }
-        if not any(self.lists.glob("app-*.classes")):
-            return False
-        say(f"saving class data so that later starts are faster (once, {len(names)} classes)…")
+        say(f"saving {len(names)} classes so that later starts are faster (once, about 20 s)…")
         merged, fresh = self.lists / "merged.list", self.lists / "fresh.jsa"
         merged.write_text("\n".join(sorted(names)) + "\n")
-        java = [str(self.java.binary), "-Xlog:disable", "-Xlog:all=off"]
-        place = [f"-XX:SharedArchiveFile={fresh}", "-cp", class_path(self.spark)]
-        made = _succeeds([*java, "-Xshare:dump", f"-XX:SharedClassListFile={merged}", *place])
-        if not made or not _succeeds([*java, "-Xshare:on", *place, "-version"]):
-            say("class data could not be saved; starts stay as slow as they are")
+        java, where = str(self.java.binary), class_path(self.spark)
+        options = ["-Xlog:disable", f"-XX:SharedArchiveFile={fresh}", "-cp", where]
+        dump = [java, "-Xshare:dump", f"-XX:SharedClassListFile={merged}", *options]
+        if not (succeeds(dump) and succeeds([java, "-Xshare:on", *options, "-version"])):
+            say("the classes could not be saved; starts stay as slow as they are")
             return False
         self.archive.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(fresh, self.archive)
+        fresh.replace(self.archive)
+        for old in self.archive.parent.glob("*.jsa"):  # of a Java or Spark that was replaced
+            if time.time() - old.stat().st_mtime > KEEP_SECONDS:
+                old.unlink(missing_ok=True)
         return True
-
-
-def _succeeds(command: list[str]) -> bool:
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=DUMP_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
 
 
 def class_data(java: Java, spark: Path, *, cache: Path, lists: Path) -> ClassData:
@@ -224,6 +262,7 @@ def class_data(java: Java, spark: Path, *, cache: Path, lists: Path) -> ClassDat
     jars = sorted((jar.name, jar.stat().st_size) for jar in (spark / "jars").glob("*.jar"))
     what = f"{java.home} {java.version} {class_path(spark)} {jars}"
     key = hashlib.sha256(what.encode()).hexdigest()[:16]
-    return ClassData(
-        java=java, spark=spark, archive=cache / "class-data" / f"spark-{key}.jsa", lists=lists
-    )
+    archive = cache / "class-data" / f"spark-{key}.jsa"
+    with contextlib.suppress(OSError):
+        os.utime(archive)  # in use: keep it
+    return ClassData(java=java, spark=spark, archive=archive, lists=lists)

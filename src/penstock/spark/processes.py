@@ -1,4 +1,4 @@
-"""Processes of this machine: start them so that they die with us, find them, measure them, end them.
+"""Processes: start them so that they die with us, find them, measure them, end them.
 
 Everything here reads Linux's ``/proc``; a process that vanishes while it is read counts as gone.
 """
@@ -108,7 +108,7 @@ class Nursery:
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)  # loaded before any fork
         self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="penstock-nursery", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="penstock-nursery", daemon=True)
 
     def _run(self) -> None:
         while (order := self._orders.get()) is not None:
@@ -145,6 +145,8 @@ class Nursery:
             except Exception as problem:
                 answer.put(problem)
 
+        if self._thread.ident is None:
+            self._thread.start()
         self._orders.put(order)
         child = answer.get()
         if isinstance(child, Exception):

@@ -27,18 +27,23 @@ RUN_VARIABLE = "PENSTOCK_RUN"
 END_SECONDS = 5.0  # how long killed processes may take to vanish
 
 
+def cache_choices(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """Where the user's cache may be, best first: ``$XDG_CACHE_HOME``, then ``~/.cache``."""
+    choices = []
+    if xdg := environ.get("XDG_CACHE_HOME"):
+        choices.append(Path(xdg) / "penstock")
+    if home := environ.get("HOME"):
+        choices.append(Path(home) / ".cache" / "penstock")
+    return choices
+
+
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """The user's folder for class data and runs, created if needed.
 
-    ``$XDG_CACHE_HOME/penstock``, else ``~/.cache/penstock``; where neither can be written (no
-    home, read-only home), ``penstock-<uid>`` in the folder for temporary files.
+    The first of :func:`cache_choices` that can be written; if there is none (no home, read-only
+    home), ``penstock-<uid>`` in the folder for temporary files.
     """
-    candidates = []
-    if xdg := environ.get("XDG_CACHE_HOME"):
-        candidates.append(Path(xdg) / "penstock")
-    if home := environ.get("HOME"):
-        candidates.append(Path(home) / ".cache" / "penstock")
-    for folder in candidates:
+    for folder in cache_choices(environ):
         if _usable(folder, private=False):
             return folder
     shared = Path(tempfile.gettempdir()) / f"penstock-{os.geteuid()}"

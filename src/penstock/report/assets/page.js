@@ -25,7 +25,7 @@
     const axis = { stroke: color("soft"), grid: { stroke: color("line"), width: 1 }, ticks: { stroke: color("rule"), width: 1, size: 5 } };
     return {
       width: byId("charts").clientWidth - 42, height,
-      scales: { x: { time: false }, y: { range: (u, lo, hi) => [0, hi > 0 ? hi * 1.06 : 1] } },
+      scales: { x: { time: false }, y: { range: (u, lo, hi) => [0, Math.max(1, hi * 1.06)] } },
       axes: [
         { ...axis, size: 34, incrs: INCREMENTS, values: (u, at) => at.map(clock) },
         { ...axis, size: 62, values: (u, at) => at.map(format) },
@@ -80,8 +80,9 @@
     const size = 6 * devicePixelRatio;
     u.ctx.save();
     u.ctx.beginPath();
-    u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    u.ctx.rect(u.bbox.left - size, u.bbox.top, u.bbox.width + 2 * size, u.bbox.height);
     u.ctx.clip();
+    u.ctx.setLineDash([]);
     u.ctx.lineWidth = 1.5 * devicePixelRatio;
     for (const [time, growth, height, applied] of data.marks) {
       const x = u.valToPos(time, "x", true), way = growth > 0 ? 1 : -1;

@@ -1,0 +1,190 @@
+"""The demo: a real query under a load that rises and falls, scaled while it runs, then checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock import __version__
+from penstock.core.errors import EngineError, InputError
+from penstock.core.guards import Guards
+from penstock.core.loop import Decision, State
+from penstock.report import runs
+from penstock.report.build import Finished, finish
+from penstock.spark.autoscaler import Autoscaler
+from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.pipelines import WATERMARK, WINDOW, Comparison, compare, windowed
+from penstock.spark.sources import EventStream, batch, stream
+from penstock.workloads.patterns import Cosine, describe
+
+TRIGGER = 2  # seconds
+CATCH_UP = 120.0  # most seconds after the load until the last window has closed
+NAME = "demo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoSpec:
+    """What the demo runs: the load in records/s, the cluster, the policy and its limits."""
+
+    policy: str = "ds2"
+    parameters: dict[str, str] = dataclasses.field(default_factory=dict)
+    seconds: float = 120.0
+    low: float = 3_000.0
+    high: float = 45_000.0
+    slots: int = 8
+    cpu_share: float | None = 0.2
+    period: float = 3.0
+    seed: int = 0
+    out: Path = Path("runs")
+
+    def __post_init__(self) -> None:
+        if not 30 <= self.seconds <= 3600:
+            raise InputError(f"--seconds {self.seconds:g} must lie between 30 and 3600")
+
+    @property
+    def pattern(self) -> Cosine:
+        """One period of a cosine, then on at its low point."""
+        return Cosine(low=self.low, high=self.high, period=self.seconds)
+
+    @property
+    def guards(self) -> Guards:
+        """Limits for a load that changes within seconds."""
+        return Guards(
+            minimum=1, maximum=self.slots, tolerance=0.1, cool_down=3 * self.period, drain=10.0
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """What happened, and whether the result of the query is right."""
+
+    finished: Finished
+    comparison: Comparison
+
+
+def run_demo(
+    spec: DemoSpec,
+    *,
+    say: Callable[[str], None],
+    watch: Callable[[Decision, float], None],
+) -> DemoResult:
+    """Start a cluster, run the query under load with the policy acting, check its result.
+
+    ``watch`` is called with every decision and the seconds since the load began.
+    """
+    cluster_spec = ClusterSpec(slots=spec.slots, cpu_share=spec.cpu_share)
+    with LocalCluster(cluster_spec, say=say) as cluster:
+        conf = {"spark.sql.shuffle.partitions": str(spec.slots)}
+        spark = cluster.session("penstock demo", start_with=1, conf=conf)
+        say("warming up the first executor…")
+        _warm_up(spark, spec)
+        # Windows are aligned to the epoch; a load that starts on one fills whole windows.
+        start = float(math.ceil((time.time() + 2) / WINDOW) * WINDOW)
+        events = EventStream(
+            pattern=spec.pattern,
+            start=start,
+            seconds=spec.seconds + CATCH_UP + 60,
+            seed=spec.seed,
+            partitions=spec.slots,
+            max_rows=int(4 * TRIGGER * spec.high),
+        )
+        result = cluster.folder / "result"
+        query = _start(stream(spark, events), result, cluster.folder / "checkpoint")
+        autoscaler = Autoscaler(
+            spark,
+            spec.policy,
+            parameters=spec.parameters,
+            mode="act",
+            period=spec.period,
+            window=3 * spec.period,
+            guards=spec.guards,
+            cluster=cluster,
+            seed=spec.seed,
+            record=lambda decision, state: record(decision, state),
+        )
+        with runs.recording(spec.out, NAME, _config(spec, cluster), autoscaler.header) as kept:
+
+            def record(decision: Decision, state: State) -> None:
+                kept.record(decision, state)
+                watch(decision, decision.seen.time - start)
+
+            say(f"load begins in {max(0.0, start - time.time()):.0f} s")
+            with autoscaler:
+                _wait(query, start + spec.seconds, say)
+            query.stop()
+        say("comparing the streamed result with a batch run over the same events…")
+        until = int(start + spec.seconds) // WINDOW * WINDOW
+        total = events.released(float(until))
+        comparison = compare(
+            spark, spark.read.parquet(str(result)), windowed(batch(spark, events, total)), until
+        )
+        say("stopping the cluster…")
+    return DemoResult(finished=finish(kept.folder), comparison=comparison)
+
+
+def _warm_up(spark: Any, spec: DemoSpec) -> None:
+    """Let the first executor load its classes before the load begins, on a batch of the like."""
+    sample = EventStream(pattern=spec.pattern, start=0.0, seconds=spec.seconds, partitions=2)
+    windowed(batch(spark, sample, 10_000)).write.format("noop").mode("overwrite").save()
+
+
+def _start(events: Any, result: Path, checkpoint: Path) -> Any:
+    return (
+        windowed(events)
+        .writeStream.queryName(NAME)
+        .format("parquet")
+        .option("path", str(result))
+        .option("checkpointLocation", str(checkpoint))
+        .outputMode("append")
+        .trigger(processingTime=f"{TRIGGER} seconds")
+        .start()
+    )
+
+
+def _wait(query: Any, end: float, say: Callable[[str], None]) -> None:
+    """Until the query has closed the last window of the load."""
+    closed = end + WATERMARK + 1
+    while True:
+        if query.awaitTermination(1):
+            raise EngineError("the query stopped before its end")
+        watermark = _watermark(query)
+        if watermark is not None and watermark >= closed:
+            return
+        if time.time() > end + CATCH_UP:
+            raise EngineError(
+                f"the query is still behind {CATCH_UP:.0f} s after the load ended (watermark "
+                f"{end - (watermark or 0):.0f} s short). Try a lower --high, or more --cpu-share"
+            )
+
+
+def _watermark(query: Any) -> float | None:
+    from datetime import datetime
+
+    progress = query.lastProgress
+    text = (progress or {}).get("eventTime", {}).get("watermark") if progress else None
+    return datetime.fromisoformat(text).timestamp() if text else None
+
+
+def _config(spec: DemoSpec, cluster: LocalCluster) -> dict[str, Any]:
+    return {
+        "penstock": __version__,
+        "command": "demo",
+        "policy": {"name": spec.policy, **spec.parameters},
+        "workload": describe(spec.pattern),
+        "engine": {
+            "name": "Spark",
+            "executors": spec.slots,
+            "cpu_share": spec.cpu_share,
+            "limited": cluster.limited,
+        },
+        "query": f"count and sum per key in windows of {WINDOW} s, trigger {TRIGGER} s",
+        "guards": dataclasses.asdict(spec.guards),
+        "seconds": spec.seconds,
+        "period": spec.period,
+        "seed": spec.seed,
+    }
