@@ -54,9 +54,7 @@ class Broken:
 
 
 def loads(*rates: float) -> list[Snapshot]:
-    return [
-        with_all(healthy(time=1000.0 + 15.0 * i), offered_rate=r) for i, r in enumerate(rates)
-    ]
+    return [with_all(healthy(time=1000.0 + 15.0 * i), offered_rate=r) for i, r in enumerate(rates)]
 
 
 def test_advise_is_the_default_and_touches_nothing() -> None:
@@ -108,7 +106,9 @@ def test_an_infinite_need_is_not_a_need() -> None:
     assert decision.changes == {}
 
 
-def journal_of(path: Path, policy: Any, snapshots: list[Snapshot], guards: Guards) -> list[Decision]:
+def journal_of(
+    path: Path, policy: Any, snapshots: list[Snapshot], guards: Guards
+) -> list[Decision]:
     made: list[Decision] = []
     header = Header(policy="x", guards=guards, mode="act", seed=3, period=15.0)
     with Journal(path, header) as journal:

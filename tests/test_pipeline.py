@@ -11,7 +11,7 @@ def ops(*names: str, **kw: int) -> dict[str, Operator]:
 
 
 def test_a_cycle_is_refused_and_named() -> None:
-    with pytest.raises(InputError, match="cycle: .*a.*b"):
+    with pytest.raises(InputError, match=r"cycle: .*a.*b"):
         Pipeline(operators=ops("a", "b"), edges=[("a", "b"), ("b", "a")])
 
 
@@ -36,6 +36,8 @@ def test_a_chain_is_worth_its_widest_operator_and_chains_add_up() -> None:
 
 
 def test_order_is_topological_for_a_join() -> None:
-    p = Pipeline(operators=ops("join", "left", "right"), edges=[("left", "join"), ("right", "join")])
+    p = Pipeline(
+        operators=ops("join", "left", "right"), edges=[("left", "join"), ("right", "join")]
+    )
     assert p.order[-1] == "join"
     assert set(p.sources) == {"left", "right"}

@@ -29,14 +29,14 @@ class FakeSpark:
     def __call__(self, *args: Any) -> Any:
         return self
 
-    def getConf(self) -> dict[str, str]:
+    def getConf(self) -> dict[str, str]:  # noqa: N802
         return self.conf
 
-    def requestTotalExecutors(self, *args: Any) -> bool:
+    def requestTotalExecutors(self, *args: Any) -> bool:  # noqa: N802
         self.calls.append(("request", args[0]))
         return self.accepts
 
-    def decommissionExecutor(self, *args: Any) -> bool:
+    def decommissionExecutor(self, *args: Any) -> bool:  # noqa: N802
         self.calls.append(("decommission", args[0], args[2]))
         return True
 
@@ -51,6 +51,10 @@ def change(before: int, slots: int, remove: tuple[str, ...] = ()) -> Change:
     return Change(before=before, slots=slots, raw=float(slots), remove=remove)
 
 
+def state(pool: ExecutorPool) -> tuple[bool, bool]:
+    return pool.acting, pool.watching
+
+
 def test_growing_asks_for_the_absolute_total_and_is_timed() -> None:
     spark = FakeSpark()
     pool = ExecutorPool(spark)
@@ -58,13 +62,12 @@ def test_growing_asks_for_the_absolute_total_and_is_timed() -> None:
     pool.resize(change(2, 4), old, now=100.0)
     assert spark.calls == [("request", 4)]
     pool.track([*old, executor(2, added=103.0)], now=103.5)
-    assert pool.acting
+    assert state(pool) == (True, True)
     new = [executor(2, added=103.0), executor(3, added=104.0)]
     pool.track([*old, *new], now=104.5)
-    assert not pool.acting
-    assert pool.watching  # for the first task
+    assert state(pool) == (False, True)  # still watching for the first task
     pool.track([*old, new[0], replace(new[1], completed_tasks=1)], now=106.0)
-    assert not pool.watching
+    assert state(pool) == (False, False)
     pool.batch_ended(start=103.0, end=107.0)  # planned before the executors were there
     pool.batch_ended(start=107.0, end=109.0)
     (cost,) = pool.past
@@ -95,9 +98,9 @@ def test_an_action_without_effect_is_given_up() -> None:
     pool = ExecutorPool(FakeSpark())
     pool.resize(change(1, 9), [executor(0)], now=0.0)
     pool.track([executor(0)], now=GIVE_UP - 1)
-    assert pool.acting
+    assert state(pool) == (True, True)
     pool.track([executor(0)], now=GIVE_UP + 1)
-    assert not pool.acting
+    assert state(pool) == (False, False)
     assert pool.past[0].registered is None
 
 

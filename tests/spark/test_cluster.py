@@ -148,7 +148,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def spark(class_data: None, work: Path) -> Iterator[tuple[LocalCluster, Any]]:
-    with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=SHARE)) as started:
+    with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=SHARE, warm_up=0)) as started:
         yield started, started.session("test", start_with=1)
 
 

@@ -19,6 +19,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.cluster import ClusterSpec, LocalCluster
 from penstock.spark.executors import ExecutorPool
+from penstock.spark.pipelines import fingerprint
 from penstock.spark.progress import Batch, batch_of
 from penstock.spark.rest import Rest
 from penstock.spark.sources import EventStream, stream
@@ -92,16 +93,6 @@ def calibrate(
     ]
 
 
-def _mapped(events: Any, hashes: int) -> Any:
-    """A stateless map that costs CPU in the executor: a chain of hashes of each record."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    column = F.col("offset").cast("string")
-    for _ in range(hashes):
-        column = F.sha2(column, 256)
-    return events.select("offset", column.alias("hash"))
-
-
 def _throughput(
     spark: Any, spec: CalibrationSpec, size: int, cluster: LocalCluster, *, warm_up: bool = False
 ) -> float:
@@ -115,7 +106,8 @@ def _throughput(
     )
     checkpoint = cluster.folder / f"calibrate-{time.monotonic_ns()}"
     query = (
-        _mapped(stream(spark, events), spec.hashes)
+        stream(spark, events)
+        .select("offset", fingerprint(spec.hashes).alias("fingerprint"))
         .writeStream.format("noop")
         .option("checkpointLocation", str(checkpoint))
         .start()
@@ -123,7 +115,7 @@ def _throughput(
     try:
         deadline = time.monotonic() + MEASURE_SECONDS
         while True:
-            if query.awaitTermination(0.5):
+            if query.awaitTermination(1):
                 raise EngineError("the calibration query stopped by itself")
             batches = _batches(query)[WARM_BATCHES:]
             if batches and (warm_up or batches[-1].end - batches[0].start >= spec.seconds):

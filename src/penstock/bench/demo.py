@@ -20,10 +20,12 @@ from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.cluster import ClusterSpec, LocalCluster
 from penstock.spark.pipelines import WATERMARK, WINDOW, Comparison, compare, windowed
 from penstock.spark.sources import EventStream, batch, stream
-from penstock.workloads.patterns import Cosine, describe
+from penstock.workloads.patterns import Constant, Cosine, describe
 
 TRIGGER = 2  # seconds
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
+WARM_BATCHES = 4
+STOP_LOOKS = 400  # 20 s
 NAME = "demo"
 
 
@@ -34,10 +36,10 @@ class DemoSpec:
     policy: str = "ds2"
     parameters: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 120.0
-    low: float = 3_000.0
-    high: float = 45_000.0
-    slots: int = 8
-    cpu_share: float | None = 0.2
+    low: float = 2_000.0
+    high: float = 26_000.0
+    slots: int = 6
+    cpu_share: float | None = 0.25
     period: float = 3.0
     seed: int = 0
     out: Path = Path("runs")
@@ -55,7 +57,13 @@ class DemoSpec:
     def guards(self) -> Guards:
         """Limits for a load that changes within seconds."""
         return Guards(
-            minimum=1, maximum=self.slots, tolerance=0.1, cool_down=3 * self.period, drain=10.0
+            minimum=1,
+            maximum=self.slots,
+            step_up=2,  # starting an executor costs several CPU-seconds of this machine
+            step_down=2,
+            tolerance=0.1,
+            cool_down=3 * self.period,
+            drain=5.0,
         )
 
 
@@ -82,7 +90,7 @@ def run_demo(
         conf = {"spark.sql.shuffle.partitions": str(spec.slots)}
         spark = cluster.session("penstock demo", start_with=1, conf=conf)
         say("warming up the first executor…")
-        _warm_up(spark, spec)
+        _warm_up(spark, spec, cluster.folder / "warm-up")
         # Windows are aligned to the epoch; a load that starts on one fills whole windows.
         start = float(math.ceil((time.time() + 2) / WINDOW) * WINDOW)
         events = EventStream(
@@ -91,7 +99,7 @@ def run_demo(
             seconds=spec.seconds + CATCH_UP + 60,
             seed=spec.seed,
             partitions=spec.slots,
-            max_rows=int(4 * TRIGGER * spec.high),
+            max_rows=int(TRIGGER * spec.high),
         )
         result = cluster.folder / "result"
         query = _start(stream(spark, events), result, cluster.folder / "checkpoint")
@@ -116,7 +124,10 @@ def run_demo(
             say(f"load begins in {max(0.0, start - time.time()):.0f} s")
             with autoscaler:
                 _wait(query, start + spec.seconds, say)
-            query.stop()
+            _stop(query)
+        if cluster.limited:  # the check is not part of what is shown
+            for executor in cluster.executors():
+                cluster.set_share(executor, 1.0)
         say("comparing the streamed result with a batch run over the same events…")
         until = int(start + spec.seconds) // WINDOW * WINDOW
         total = events.released(float(until))
@@ -127,13 +138,24 @@ def run_demo(
     return DemoResult(finished=finish(kept.folder), comparison=comparison)
 
 
-def _warm_up(spark: Any, spec: DemoSpec) -> None:
-    """Let the first executor load its classes before the load begins, on a batch of the like."""
-    sample = EventStream(pattern=spec.pattern, start=0.0, seconds=spec.seconds, partitions=2)
-    windowed(batch(spark, sample, 10_000)).write.format("noop").mode("overwrite").save()
+def _warm_up(spark: Any, spec: DemoSpec, folder: Path) -> None:
+    """Let the first executor load its classes and compile its code on a query of the same kind."""
+    rows = 5_000
+    past = EventStream(
+        pattern=Constant(rps=rows),
+        start=time.time() - 2 * WARM_BATCHES,
+        seconds=WARM_BATCHES,
+        partitions=spec.slots,
+        max_rows=rows,
+    )
+    query = _start(stream(spark, past), folder / "result", folder / "checkpoint", trigger=0)
+    while sum(p["numInputRows"] for p in query.recentProgress) < past.total:
+        if query.awaitTermination(1):
+            raise EngineError("the query for warming up stopped by itself")
+    _stop(query)
 
 
-def _start(events: Any, result: Path, checkpoint: Path) -> Any:
+def _start(events: Any, result: Path, checkpoint: Path, *, trigger: int = TRIGGER) -> Any:
     return (
         windowed(events)
         .writeStream.queryName(NAME)
@@ -141,7 +163,7 @@ def _start(events: Any, result: Path, checkpoint: Path) -> Any:
         .option("path", str(result))
         .option("checkpointLocation", str(checkpoint))
         .outputMode("append")
-        .trigger(processingTime=f"{TRIGGER} seconds")
+        .trigger(processingTime=f"{trigger} seconds")
         .start()
     )
 
@@ -160,6 +182,15 @@ def _wait(query: Any, end: float, say: Callable[[str], None]) -> None:
                 f"the query is still behind {CATCH_UP:.0f} s after the load ended (watermark "
                 f"{end - (watermark or 0):.0f} s short). Try a lower --high, or more --cpu-share"
             )
+
+
+def _stop(query: Any) -> None:
+    """Stop between two batches where that is possible: an aborted one prints a stack trace."""
+    for _ in range(STOP_LOOKS):
+        if not query.status["isTriggerActive"]:
+            break
+        time.sleep(0.05)
+    query.stop()
 
 
 def _watermark(query: Any) -> float | None:

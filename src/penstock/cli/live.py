@@ -96,7 +96,7 @@ class LiveView:
         rows = Table.grid(padding=(0, 1), expand=True)
         rows.add_column(width=11, no_wrap=True)
         rows.add_column(width=14, justify="right", no_wrap=True)
-        rows.add_column(no_wrap=True, overflow="crop")
+        rows.add_column(no_wrap=True, overflow="crop", ratio=1)
         top = max([1.0, *self._series["load"], *self._series["throughput"]])
         for name, unit, most, style in (
             ("load", "/s", top, "blue"),
@@ -111,7 +111,7 @@ class LiveView:
         reason = self._last.proposal.reason if self._last else "waiting for the first batch"
         words = Table.grid(padding=(0, 1), expand=True)
         words.add_column(width=11, no_wrap=True)
-        words.add_column()
+        words.add_column(ratio=1)
         words.add_row("last action", Text(self._last_change))
         words.add_row("now", Text(reason))
         words.add_row("", Text(self._status, style="dim"))

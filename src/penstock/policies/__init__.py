@@ -12,6 +12,8 @@ from penstock.policies.ds2 import DS2
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.static import Static
 
+__all__ = ["DS2", "POLICIES", "HpaCpu", "Static", "create", "name_of", "parameters_of"]
+
 POLICIES: Mapping[str, type[Any]] = {
     "static": Static,
     "hpa-cpu": HpaCpu,
@@ -40,8 +42,9 @@ def create(name: str, parameters: Mapping[str, Any] | None = None) -> Policy:
 
 
 def parameters_of(policy: Policy) -> dict[str, Any]:
-    """The parameters of a policy, as ``create`` takes them."""
-    return {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}  # type: ignore[arg-type]
+    """The parameters of a policy, as ``create`` takes them; none of one that is no dataclass."""
+    fields: Any = getattr(policy, "__dataclass_fields__", ())
+    return {name: getattr(policy, name) for name in fields}
 
 
 def name_of(policy: Policy) -> str:

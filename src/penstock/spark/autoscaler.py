@@ -120,6 +120,11 @@ class Autoscaler:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Names of the queries that have finished a batch and still run."""
+        return self._engine.queries
+
     def _run(self) -> None:
         while self._engine.advance(self.period):
             try:

@@ -62,6 +62,10 @@ class ClusterSpec:
 
     ``slots`` is the most executors that can run at once, ``executor_memory`` the heap of each in
     Spark's notation, ``cpu_share`` the CPU quota of each as a share of one core; None: no limit.
+    ``warm_up`` is the CPU-seconds that an executor may use at full speed after it has registered:
+    it takes several until its classes are loaded, its code is compiled and its Python worker
+    runs, and at a fifth of a core that would be half a minute in which nothing of interest is
+    measured (docs/decisions/0003).
 
     >>> ClusterSpec(slots=4).cpu_share
     0.2
@@ -70,6 +74,7 @@ class ClusterSpec:
     slots: int = 8
     executor_memory: str = "512m"
     cpu_share: float | None = 0.2
+    warm_up: float = 8.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.slots <= MOST_SLOTS:
@@ -85,6 +90,8 @@ class ClusterSpec:
             )
         if self.cpu_share is not None:
             check_share(self.cpu_share)
+        if not 0 <= self.warm_up <= 60:
+            raise InputError(f"warm_up is {self.warm_up:g} CPU-seconds; it must be from 0 to 60")
 
     @property
     def worker_memory(self) -> str:
@@ -178,6 +185,8 @@ class LocalCluster:
             raise EngineError(
                 f"cannot give executor {executor_id} a share of {share:g}. {self.why_unlimited}"
             )
+        if self._watch is not None:
+            self._watch.end_warm_up(executor)
         self._groups.set_share(executor.key, share)
 
     def _registered(self, app: str | None) -> dict[str, Executor]:
@@ -231,7 +240,9 @@ class LocalCluster:
         """
         settings = self.conf(start_with=start_with) | dict(conf or {})
         self._say("starting the Spark driver…")
-        session = self._driver.open(name, settings, self.environment())
+        session = self._driver.open(
+            name, settings, self.environment(), self.folder / "logs" / "driver.log"
+        )
         settle(session)
         self._wait_for_executors(session.sparkContext.applicationId, start_with)
         return session
@@ -268,7 +279,9 @@ class LocalCluster:
         except BaseException:
             self._stop(save=False)
             raise
-        self._watch = ExecutorWatch(self.folder, self._groups, self.spec.cpu_share)
+        self._watch = ExecutorWatch(
+            self.folder, self._groups, self.spec.cpu_share, self.spec.warm_up
+        )
         self._say(f"cluster ready at {self.url} after {time.monotonic() - begun:.1f} s")
         if self.why_unlimited is not None:
             self._say(self.why_unlimited)

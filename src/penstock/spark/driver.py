@@ -142,9 +142,15 @@ class Driver:
         self._session: Any = None
         self._owns_jvm = False
 
-    def open(self, name: str, conf: Mapping[str, str], env: Mapping[str, str]) -> SparkSession:
-        """A new session; its JVM is started with ``env`` unless this process has one already."""
-        from pyspark import SparkContext
+    def open(
+        self, name: str, conf: Mapping[str, str], env: Mapping[str, str], log: Path
+    ) -> SparkSession:
+        """A new session; its JVM is started with ``env`` unless this process has one already.
+
+        What the JVM writes goes to ``log``: a terminal with a live view has no room for it.
+        """
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
         active: Any = SparkContext._active_spark_context
@@ -157,10 +163,15 @@ class Driver:
         fresh = SparkContext._gateway is None
         with _environment(env), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
-            builder: Any = SparkSession.builder.appName(name)
-            for key, value in conf.items():
-                builder = builder.config(key, value)
+            settings = SparkConf(loadDefaults=False).setAppName(name).setAll(list(conf.items()))
+            builder: Any = SparkSession.builder.config(conf=settings)
             try:
+                if fresh:
+                    with log.open("ab") as file:
+                        streams = {"stdout": file, "stderr": file}
+                        launch: Any = launch_gateway
+                        SparkContext._gateway = launch(settings, popen_kwargs=streams)
+                    SparkContext._jvm = SparkContext._gateway.jvm
                 self._session = builder.getOrCreate()
             finally:
                 self._owns_jvm = fresh and SparkContext._gateway is not None

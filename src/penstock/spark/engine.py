@@ -58,6 +58,11 @@ class SparkEngine:
         self.stopped.set()
         self._log.detach(self._spark)
 
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Names of the queries that have finished a batch and still run."""
+        return tuple(batches[-1].query for batches in self._log.queries().values())
+
     def observe(self) -> Snapshot:
         """The last finished batches of all queries."""
         now = time.time()

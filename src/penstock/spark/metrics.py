@@ -17,6 +17,7 @@ from penstock.spark.progress import Batch
 from penstock.spark.rest import Executor, Stage
 
 POOL = "executors"
+LEAST_RECORDS = 100  # with fewer in a window, the fixed cost of tasks is all that is measured
 
 _READABLE = {
     "stateStoreSave": "aggregate",
@@ -123,6 +124,7 @@ def snapshot(
             name = prefix + work.name
             share = work.busy / w.span / busy_total if busy_total else 1 / stages_total
             rate = work.records_in / w.span
+            measured = w.rows >= LEAST_RECORDS and work.records_in and work.busy > 0
             operators[name] = Operator(
                 pool=POOL, stateful=work.stateful, partitions=work.tasks or None
             )
@@ -131,9 +133,7 @@ def snapshot(
                 offered_rate=w.offered_rate if work.source else None,
                 arrival_rate=rate,
                 output_rate=None if work.records_out is None else work.records_out / w.span,
-                service_rate=work.records_in / work.busy
-                if work.records_in and work.busy > 0
-                else None,
+                service_rate=work.records_in / work.busy if measured else None,
                 busy=busy,
                 idle=0.0 if waiting else 1.0 - busy,
                 backpressured=1.0 - busy if waiting else 0.0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -158,15 +159,25 @@ class EventStream:
 
 def stream(spark: SparkSession, events: EventStream) -> DataFrame:
     """The events as a streaming frame with columns offset, key, value, time."""
-    spark.dataSource.register(EventSource)
+    _register(spark)
     return spark.readStream.format(FORMAT).options(**events.options()).load()
 
 
 def batch(spark: SparkSession, events: EventStream, until: int) -> DataFrame:
     """The first ``until`` of the same events as a batch frame."""
-    spark.dataSource.register(EventSource)
+    _register(spark)
     options = {**events.options(), "until": str(until)}
     return spark.read.format(FORMAT).options(**options).load()
+
+
+_registered: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+
+
+def _register(spark: SparkSession) -> None:
+    """Once per session; Spark warns about a second time."""
+    if spark not in _registered:
+        spark.dataSource.register(EventSource)
+        _registered.add(spark)
 
 
 class EventSource(DataSource):

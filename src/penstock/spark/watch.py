@@ -1,4 +1,4 @@
-"""Watching the executors of a local cluster: who is there, and a CPU quota once they registered.
+"""Watching the executors of a local cluster: who is there, and a CPU quota once they are warm.
 
 The Java shim announces each executor as a file ``executors/<application>.<id>`` that holds its
 pid. A thread looks ten times a second for new files, for the line in an executor's log that says
@@ -39,13 +39,22 @@ class Executor:
 class ExecutorWatch:
     """Knows the registered executors of a cluster and keeps their control groups in order.
 
-    ``folder`` is the cluster's; ``groups`` and ``share`` (of one core) are None without limits.
+    ``folder`` is the cluster's; ``groups`` and ``share`` (of one core) are None without limits;
+    ``warm_up`` CPU-seconds an executor may use at full speed after it has registered.
     """
 
-    def __init__(self, folder: Path, groups: cgroups.Groups | None, share: float | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        groups: cgroups.Groups | None,
+        share: float | None,
+        warm_up: float = 0.0,
+    ) -> None:
         self._folder = folder
         self._groups = groups
         self._share = share
+        self._warm_up = warm_up
+        self._warming: dict[str, float] = {}  # CPU-seconds at which each is limited
         self._starting: dict[str, tuple[Executor, float]] = {}  # with the time it was first seen
         self._registered: dict[str, Executor] = {}  # replaced as a whole, so readers need no lock
         self._stopping = threading.Event()
@@ -67,6 +76,10 @@ class ExecutorWatch:
         app = app or max((executor.app for executor in seen), default="")
         return {executor.id: executor for executor in seen if executor.app == app}
 
+    def end_warm_up(self, executor: Executor) -> None:
+        """Leave the limit of an executor to the caller from now on."""
+        self._warming.pop(executor.key, None)
+
     def _run(self) -> None:
         while not self._stopping.wait(TICK):
             with contextlib.suppress(OSError):  # a file vanished with its executor: look again
@@ -83,13 +96,27 @@ class ExecutorWatch:
                 self._bury(executor)
         for executor, since in list(self._starting.values()):
             if self._has_registered(executor) or time.monotonic() - since > QUOTA_AFTER:
-                self._limit(executor)
+                self._begin(executor)
                 self._registered = self._registered | {executor.key: executor}
                 del self._starting[executor.key]
+        for key, limit_at in list(self._warming.items()):
+            if key in self._registered and (self._cpu_seconds(key) or limit_at) >= limit_at:
+                del self._warming[key]
+                self._limit(self._registered[key])
 
     def _has_registered(self, executor: Executor) -> bool:
         log = self._folder / "work" / executor.app / executor.id / "stderr"
         return REGISTERED in log.read_bytes()
+
+    def _begin(self, executor: Executor) -> None:
+        used = self._cpu_seconds(executor.key)
+        if self._warm_up > 0 and used is not None:
+            self._warming[executor.key] = used + self._warm_up
+        else:
+            self._limit(executor)
+
+    def _cpu_seconds(self, key: str) -> float | None:
+        return None if self._groups is None else self._groups.cpu_seconds(key)
 
     def _limit(self, executor: Executor) -> None:
         if self._groups is not None and self._share is not None:
@@ -98,6 +125,7 @@ class ExecutorWatch:
 
     def _bury(self, executor: Executor) -> None:
         """Forget an executor that ended, once its group is gone."""
+        self._warming.pop(executor.key, None)
         rest = {key: e for key, e in self._registered.items() if key != executor.key}
         self._registered = rest
         if self._groups is None or self._groups.clear(executor.key):
