@@ -10,6 +10,7 @@ machine, 130 interrupted.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -81,6 +82,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without → must not break a command
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints a traceback on Ctrl-C
     arguments = sys.argv[1:] or ["--help"]
     try:
         app(arguments, prog_name="penstock")

@@ -6,7 +6,8 @@ import logging
 import runpy
 import sys
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -137,27 +138,14 @@ class _Attacher:
             return
 
 
-def _defaults(cluster: LocalCluster, start_with: int) -> Any:
+@contextmanager
+def _defaults(cluster: LocalCluster, start_with: int) -> Iterator[None]:
     """Give the cluster's settings to any session that the script makes, as Spark's defaults."""
-    import os
-    from contextlib import contextmanager
+    from penstock.spark.driver import environment
 
-    @contextmanager
-    def set_up() -> Any:
-        folder = cluster.folder / "conf"
-        folder.mkdir()
-        lines = [f"{k} {v}\n" for k, v in cluster.conf(start_with=start_with).items()]
-        (folder / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
-        values = {**cluster.environment(), "SPARK_CONF_DIR": str(folder)}
-        before = {name: os.environ.get(name) for name in values}
-        os.environ.update(values)
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
-
-    return set_up()
+    folder = cluster.folder / "conf"
+    folder.mkdir()
+    lines = [f"{key} {value}\n" for key, value in cluster.conf(start_with=start_with).items()]
+    (folder / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
+    with environment({**cluster.environment(), "SPARK_CONF_DIR": str(folder)}):
+        yield

@@ -161,7 +161,7 @@ class Driver:
             )
         self.close()
         fresh = SparkContext._gateway is None
-        with _environment(env), warnings.catch_warnings():
+        with environment(env), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
             settings = SparkConf(loadDefaults=False).setAppName(name).setAll(list(conf.items()))
             builder: Any = SparkSession.builder.config(conf=settings)
@@ -211,7 +211,7 @@ def _end(jvm: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
+def environment(values: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables for a while; the driver's JVM inherits them when it starts."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
