@@ -83,7 +83,8 @@ def run_demo(
 ) -> DemoResult:
     """Start a cluster, run the query under load with the policy acting, check its result.
 
-    ``watch`` is called with every decision and the seconds since the load began.
+    ``watch`` is called with every decision and the seconds since the load began. What Ctrl-C
+    leaves behind is a valid run up to there.
     """
     cluster_spec = ClusterSpec(slots=spec.slots, cpu_share=spec.cpu_share)
     with LocalCluster(cluster_spec, say=say) as cluster:
@@ -91,51 +92,81 @@ def run_demo(
         spark = cluster.session("penstock demo", start_with=1, conf=conf)
         say("warming up the first executor…")
         _warm_up(spark, spec, cluster.folder / "warm-up")
-        # Windows are aligned to the epoch; a load that starts on one fills whole windows.
-        start = float(math.ceil((time.time() + 2) / WINDOW) * WINDOW)
-        events = EventStream(
-            pattern=spec.pattern,
-            start=start,
-            seconds=spec.seconds + CATCH_UP + 60,
-            seed=spec.seed,
-            partitions=spec.slots,
-            max_rows=int(TRIGGER * spec.high),
-        )
+        events = _events(spec)
         result = cluster.folder / "result"
         query = _start(stream(spark, events), result, cluster.folder / "checkpoint")
-        autoscaler = Autoscaler(
-            spark,
-            spec.policy,
-            parameters=spec.parameters,
-            mode="act",
-            period=spec.period,
-            window=3 * spec.period,
-            guards=spec.guards,
-            cluster=cluster,
-            seed=spec.seed,
-            record=lambda decision, state: record(decision, state),
-        )
+        folder = _scale(spec, spark, cluster, query, events.start, say, watch)
+        say("comparing the streamed result with a batch run over the same events…")
+        comparison = _check(spec, spark, cluster, events, result)
+        say("stopping the cluster…")
+    return DemoResult(finished=finish(folder), comparison=comparison)
+
+
+def _events(spec: DemoSpec) -> EventStream:
+    """The load; windows are aligned to the epoch, so it starts with one and fills whole ones."""
+    return EventStream(
+        pattern=spec.pattern,
+        start=float(math.ceil((time.time() + 2) / WINDOW) * WINDOW),
+        seconds=spec.seconds + CATCH_UP + 60,
+        seed=spec.seed,
+        partitions=spec.slots,
+        max_rows=int(TRIGGER * spec.high),
+    )
+
+
+def _scale(
+    spec: DemoSpec,
+    spark: Any,
+    cluster: LocalCluster,
+    query: Any,
+    start: float,
+    say: Callable[[str], None],
+    watch: Callable[[Decision, float], None],
+) -> Path:
+    """Let the policy act until the query has seen the whole load; returns the run's folder."""
+
+    def record(decision: Decision, state: State) -> None:
+        if kept is not None:
+            kept.record(decision, state)
+        watch(decision, decision.seen.time - start)
+
+    autoscaler = Autoscaler(
+        spark,
+        spec.policy,
+        parameters=spec.parameters,
+        mode="act",
+        period=spec.period,
+        window=3 * spec.period,
+        guards=spec.guards,
+        cluster=cluster,
+        seed=spec.seed,
+        record=record,
+    )
+    kept: runs.Recording | None = None
+    try:
         with runs.recording(spec.out, NAME, _config(spec, cluster), autoscaler.header) as kept:
-
-            def record(decision: Decision, state: State) -> None:
-                kept.record(decision, state)
-                watch(decision, decision.seen.time - start)
-
             say(f"load begins in {max(0.0, start - time.time()):.0f} s")
             with autoscaler:
-                _wait(query, start + spec.seconds, say)
+                _wait(query, start + spec.seconds)
             _stop(query)
-        if cluster.limited:  # the check is not part of what is shown
-            for executor in cluster.executors():
-                cluster.set_share(executor, 1.0)
-        say("comparing the streamed result with a batch run over the same events…")
-        until = int(start + spec.seconds) // WINDOW * WINDOW
-        total = events.released(float(until))
-        comparison = compare(
-            spark, spark.read.parquet(str(result)), windowed(batch(spark, events, total)), until
-        )
-        say("stopping the cluster…")
-    return DemoResult(finished=finish(kept.folder), comparison=comparison)
+    except KeyboardInterrupt:
+        if kept is not None and kept.ticks:
+            say(f"interrupted; the first {kept.ticks} decisions are in {kept.folder}")
+            finish(kept.folder)
+        raise
+    return kept.folder
+
+
+def _check(
+    spec: DemoSpec, spark: Any, cluster: LocalCluster, events: EventStream, result: Path
+) -> Comparison:
+    """The streamed result beside a batch run over the same events, at full speed."""
+    if cluster.limited:
+        for executor in cluster.executors():
+            cluster.set_share(executor, 1.0)
+    until = int(events.start + spec.seconds) // WINDOW * WINDOW
+    expected = windowed(batch(spark, events, events.released(float(until))))
+    return compare(spark, spark.read.parquet(str(result)), expected, until)
 
 
 def _warm_up(spark: Any, spec: DemoSpec, folder: Path) -> None:
@@ -168,7 +199,7 @@ def _start(events: Any, result: Path, checkpoint: Path, *, trigger: int = TRIGGE
     )
 
 
-def _wait(query: Any, end: float, say: Callable[[str], None]) -> None:
+def _wait(query: Any, end: float) -> None:
     """Until the query has closed the last window of the load."""
     closed = end + WATERMARK + 1
     while True:

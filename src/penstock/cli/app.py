@@ -10,7 +10,6 @@ machine, 130 interrupted.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import traceback
@@ -82,7 +81,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without → must not break a command
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints a traceback on Ctrl-C
     arguments = sys.argv[1:] or ["--help"]
     try:
         app(arguments, prog_name="penstock")
@@ -90,6 +88,10 @@ def main() -> None:
         _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
+    except SystemExit as left:
+        if left.code == INTERRUPTED:  # typer turns Ctrl-C into this and says nothing
+            _fail("interrupted", INTERRUPTED)
+        raise
     except Exception as error:
         _fail(
             f"{type(error).__name__}: {error}\nThis is not expected. Set PENSTOCK_DEBUG=1 to see "

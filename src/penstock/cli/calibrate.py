@@ -30,6 +30,7 @@ def calibrate(
     spec = CalibrationSpec(
         sizes=sizes, repeats=repeats, seconds=seconds, cpu_share=cpu_share, seed=seed
     )
+    output.quiet_spark()
     with output.progress() as bar:
         task = bar.add_task("starting", total=repeats * len(sizes))
 

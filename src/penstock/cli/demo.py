@@ -53,6 +53,7 @@ def demo(
         out=out,
     )
     spec.pattern, spec.guards  # noqa: B018 (checks them)
+    output.quiet_spark()
     begun = time.monotonic()
     with LiveView(f"penstock demo · {policy} acts", slots) as view:
         result = run_demo(spec, say=view.say, watch=view.watch)

@@ -53,6 +53,8 @@ class LiveView:
         seen = decision.seen
         sources = [seen.operators[n] for n in seen.pipeline.sources if n in seen.operators]
         self._clock = clock
+        if clock > 0:
+            self._status = ""
         self._add("load", sum(o.offered_rate or 0.0 for o in sources))
         self._add("throughput", sum(o.arrival_rate or 0.0 for o in sources))
         self._add("lag", sum(o.lag or 0.0 for o in sources))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,14 @@ def console(*, stderr: bool = False) -> Console:
 def say(message: str) -> None:
     """A message on standard error."""
     typer.echo(message, err=True)
+
+
+def quiet_spark() -> None:
+    """Keep py4j's tracebacks off the terminal: it logs them to the root logger on Ctrl-C.
+
+    Not for commands that run the user's own code, whose logging is its own affair.
+    """
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def progress() -> Progress:

@@ -69,8 +69,13 @@ def run(
         raise InputError(f"--period {period:g} must be above 0 seconds")
     if not script.is_file():
         raise InputError(f"no script at {script}")
-    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", stream=sys.stderr)
-    logging.getLogger("penstock").setLevel(logging.INFO)
+    # On our own logger only: how the script logs is its own affair.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    log = logging.getLogger("penstock")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
     def attach(session: Any, cluster: LocalCluster | None) -> Autoscaler:
         from penstock.spark.autoscaler import Autoscaler

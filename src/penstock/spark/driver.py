@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -172,7 +174,8 @@ class Driver:
                         launch: Any = launch_gateway
                         SparkContext._gateway = launch(settings, popen_kwargs=streams)
                     SparkContext._jvm = SparkContext._gateway.jvm
-                self._session = builder.getOrCreate()
+                with _own_interrupt():
+                    self._session = builder.getOrCreate()
             finally:
                 self._owns_jvm = fresh and SparkContext._gateway is not None
         return cast("SparkSession", self._session)
@@ -208,6 +211,19 @@ def _end(jvm: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+
+
+@contextlib.contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep our SIGINT handler: Spark's calls into the JVM from inside a call into the JVM."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
