@@ -128,7 +128,7 @@ def sparkline(values: list[float], most: float | None = None) -> str:
     """The last values as a row of blocks, the highest as a full one.
 
     >>> sparkline([0, 1, 2, 4], most=4)
-    '▁▂▄█'
+    '▁▃▅█'
     """
     shown = values[-POINTS:]
     top = most if most is not None else max([1.0, *shown])
