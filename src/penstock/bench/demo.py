@@ -38,8 +38,8 @@ class DemoSpec:
     seconds: float = 120.0
     low: float = 2_000.0
     high: float = 26_000.0
-    slots: int = 6
-    cpu_share: float | None = 0.25
+    slots: int = 4
+    cpu_share: float | None = 0.35
     period: float = 3.0
     seed: int = 0
     out: Path = Path("runs")
@@ -63,7 +63,7 @@ class DemoSpec:
             step_down=2,
             tolerance=0.1,
             cool_down=3 * self.period,
-            drain=5.0,
+            drain=2.0,
         )
 
 
