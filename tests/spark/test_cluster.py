@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,16 +22,14 @@ import pytest
 from penstock.core.errors import EngineError, InputError, MissingError
 from penstock.spark import cgroups, cluster, java, processes, remains
 from penstock.spark.cluster import ClusterSpec, LocalCluster
+from tests.waiting import until
 
 SLOTS, SHARE = 4, 0.4
 NOBODY = 65534
 
 
 def eventually(condition: Callable[[], bool], what: str, *, within: float = 40.0) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
-        time.sleep(0.02)
+    until(what, condition, within)
 
 
 def run_of(folder: Path) -> remains.Run:
@@ -259,6 +256,7 @@ def test_after_stop_nothing_is_left(spark: tuple[LocalCluster, Any], work: Path)
 CHILD = """
 import json, sys, time
 from penstock.spark.cluster import ClusterSpec, LocalCluster
+from tests.waiting import until
 
 def show(cluster, **more):
     seen = {"folder": str(cluster.folder), "limited": cluster.limited}

@@ -113,6 +113,7 @@ def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None
         (["demo", "--seconds", "5"], "--seconds 5 must lie between 30 and 3600"),
         (["demo", "--low", "-1"], "low = -1.0 must be a finite number ≥ 0"),
         (["demo", "--slots", "0"], "0"),
+        (["demo", "--out", "/proc/none"], "cannot write a run under /proc/none"),
         (["run", "missing.py"], "no script at missing.py"),
         (["run", "README.md", "--mode", "auto"], "--mode 'auto' must be advise or act"),
         (["run", "README.md", "--min", "5", "--max", "2"], "minimum 5 is above maximum 2"),

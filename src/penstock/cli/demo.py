@@ -36,6 +36,7 @@ def demo(
     from penstock.cli.live import LiveView
     from penstock.core.errors import EngineError
     from penstock.policies import create
+    from penstock.report.runs import check_writable
 
     # Driver time between the stages of a batch is not busy time; DS2's head-room has to cover it.
     parameters = pairs("--set", set_) or ({"over_provisioning": "1.5"} if policy == "ds2" else {})
@@ -53,6 +54,7 @@ def demo(
         out=out,
     )
     spec.pattern, spec.guards  # noqa: B018 (checks them)
+    check_writable(out)
     output.quiet_spark()
     begun = time.monotonic()
     with LiveView(f"penstock demo · {policy} acts", slots) as view:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,6 +72,13 @@ def create(root: Path, name: str, config: Mapping[str, Any]) -> Path:
             f"cannot write a run under {root}: {error.strerror}; choose another folder"
         ) from error
     return folder
+
+
+def check_writable(root: Path) -> None:
+    """Fail now rather than after minutes of work if no run can be written under ``root``."""
+    nearest = next(p for p in (root, *root.absolute().parents) if p.exists())
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+        raise InputError(f"cannot write a run under {root}; choose another folder")
 
 
 class Recording:
