@@ -22,6 +22,7 @@ from penstock.spark.pipelines import WATERMARK, WINDOW, Comparison, compare, win
 from penstock.spark.sources import EventStream, batch, stream
 from penstock.workloads.patterns import Constant, Cosine, describe
 
+LOW, HIGH = 2_000.0, 26_000.0  # records/s
 TRIGGER = 2  # seconds
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
 WARM_BATCHES = 4
@@ -31,13 +32,18 @@ NAME = "demo"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSpec:
-    """What the demo runs: the load in records/s, the cluster, the policy and its limits."""
+    """What the demo runs: the load in records/s, the cluster, the policy and its limits.
+
+    ``fit`` lets the load double where executors cannot be limited to a share of a core, so that
+    one of them does not carry it all.
+    """
 
     policy: str = "ds2"
     parameters: dict[str, str] = dataclasses.field(default_factory=dict)
     seconds: float = 120.0
-    low: float = 2_000.0
-    high: float = 26_000.0
+    low: float = LOW
+    high: float = HIGH
+    fit: bool = True
     slots: int = 4
     cpu_share: float | None = 0.35
     period: float = 3.0
@@ -88,6 +94,9 @@ def run_demo(
     """
     cluster_spec = ClusterSpec(slots=spec.slots, cpu_share=spec.cpu_share)
     with LocalCluster(cluster_spec, say=say) as cluster:
+        if spec.fit and not cluster.limited:
+            spec = dataclasses.replace(spec, low=2 * spec.low, high=2 * spec.high)
+            say(f"executors are not limited: the load goes up to {spec.high:,.0f} records/s")
         conf = {"spark.sql.shuffle.partitions": str(spec.slots)}
         spark = cluster.session("penstock demo", start_with=1, conf=conf)
         say("warming up the first executor…")

@@ -18,8 +18,12 @@ def demo(
         list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Length of the load, one cosine period.")] = 120.0,
-    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 2_000.0,
-    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 26_000.0,
+    low: Annotated[
+        float | None, typer.Option(help="Lowest load, records/s.", show_default="2000")
+    ] = None,
+    high: Annotated[
+        float | None, typer.Option(help="Highest load, records/s.", show_default="26000")
+    ] = None,
     slots: Annotated[int, typer.Option(help="Most executors.")] = 4,
     cpu_share: Annotated[float, typer.Option(help="Share of a core per executor.")] = 0.35,
     period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 3.0,
@@ -32,7 +36,7 @@ def demo(
     Then compare its result with a batch run over the same events: nothing lost, nothing
     duplicated, or it fails.
     """
-    from penstock.bench.demo import DemoSpec, run_demo
+    from penstock.bench.demo import HIGH, LOW, DemoSpec, run_demo
     from penstock.cli.live import LiveView
     from penstock.core.errors import EngineError
     from penstock.policies import create
@@ -45,8 +49,9 @@ def demo(
         policy=policy,
         parameters=parameters,
         seconds=seconds,
-        low=low,
-        high=high,
+        low=LOW if low is None else low,
+        high=HIGH if high is None else high,
+        fit=low is None and high is None,
         slots=slots,
         cpu_share=cpu_share,
         period=period,

@@ -64,7 +64,7 @@ def python() -> Check:
 
 def java() -> Check:
     """A Java that Spark can run on."""
-    enables = "real Spark: the local cluster, run, validate"
+    enables = "real Spark: demo, run, calibrate"
     try:
         chosen = find_java()
     except MissingError as problem:
@@ -83,7 +83,7 @@ def spark() -> Check:
         name="pyspark",
         ok=version.startswith(SPARK_SERIES),
         found=version or "not installed",
-        enables="real Spark: the local cluster, run, validate",
+        enables="real Spark: demo, run, calibrate",
         fix=GET_SPARK,
     )
 
@@ -118,7 +118,7 @@ def network_namespaces() -> Check:
         name="network namespaces",
         ok=ok,
         found=found,
-        enables="sites: executors apart from each other with emulated latency",
+        enables="executors at sites with emulated latency (not in this version yet)",
         fix="run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1",
     )
 
@@ -134,7 +134,7 @@ def tun() -> Check:
         name="TUN device",
         ok=ok,
         found=found,
-        enables="sites: latency emulated without kernel modules",
+        enables="emulated latency without kernel modules (not in this version yet)",
         fix=f"run as root and, if it is missing: mkdir -p {TUN.parent}; mknod {TUN} c 10 200",
     )
 
