@@ -23,6 +23,7 @@ from penstock.spark.sources import EventStream, batch, stream
 from penstock.workloads.patterns import Constant, Cosine, describe
 
 LOW, HIGH = 2_000.0, 26_000.0  # records/s
+UNLIMITED = 4  # times that load for executors of a whole core
 TRIGGER = 2  # seconds
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
 WARM_BATCHES = 4
@@ -34,8 +35,8 @@ NAME = "demo"
 class DemoSpec:
     """What the demo runs: the load in records/s, the cluster, the policy and its limits.
 
-    ``fit`` lets the load double where executors cannot be limited to a share of a core, so that
-    one of them does not carry it all.
+    ``fit`` lets the load be higher where executors cannot be limited to a share of a core, so
+    that one of them does not carry it all.
     """
 
     policy: str = "ds2"
@@ -95,7 +96,7 @@ def run_demo(
     cluster_spec = ClusterSpec(slots=spec.slots, cpu_share=spec.cpu_share)
     with LocalCluster(cluster_spec, say=say) as cluster:
         if spec.fit and not cluster.limited:
-            spec = dataclasses.replace(spec, low=2 * spec.low, high=2 * spec.high)
+            spec = dataclasses.replace(spec, low=UNLIMITED * spec.low, high=UNLIMITED * spec.high)
             say(f"executors are not limited: the load goes up to {spec.high:,.0f} records/s")
         conf = {"spark.sql.shuffle.partitions": str(spec.slots)}
         spark = cluster.session("penstock demo", start_with=1, conf=conf)
