@@ -256,7 +256,6 @@ def test_after_stop_nothing_is_left(spark: tuple[LocalCluster, Any], work: Path)
 CHILD = """
 import json, sys, time
 from penstock.spark.cluster import ClusterSpec, LocalCluster
-from tests.waiting import until
 
 def show(cluster, **more):
     seen = {"folder": str(cluster.folder), "limited": cluster.limited}
