@@ -66,7 +66,7 @@ def seen(batches: list[Batch], *, now: float, n: int = 2) -> Snapshot:
     window = query_window(batches, all_stages, now=now, window=15.0, cores=1)
     assert window is not None
     slots = {e.id: Slot(id=e.id, cpu=0.5) for e in executors(n)}
-    return snapshot([window], executors(n), now=now, cores=1, slots=slots)
+    return snapshot([window], executors(n), now=now, slots=slots)
 
 
 def test_a_progress_document_is_read_whole() -> None:
@@ -149,7 +149,7 @@ def test_executors_that_came_in_the_middle_count_for_their_time() -> None:
     )
     assert window is not None
     late = [*executors(1), *executors(1, added=1010.0)]
-    s = snapshot([window], late, now=1019.0, cores=1, slots={"0": Slot(id="0")})
+    s = snapshot([window], late, now=1019.0, slots={"0": Slot(id="0")})
     assert s.operators["read"].busy == pytest.approx(16 / 24)
 
 
@@ -159,7 +159,7 @@ def test_two_queries_share_the_pool_under_their_names() -> None:
     one = query_window(batches, all_stages, now=1019.0, window=15.0, cores=1)
     assert one is not None
     two = replace(one, name="other")
-    s = snapshot([one, two], executors(4), now=1019.0, cores=1,
+    s = snapshot([one, two], executors(4), now=1019.0,
                  slots={e.id: Slot(id=e.id) for e in executors(4)})  # fmt: skip
     assert set(s.operators) == {"demo/read", "demo/aggregate", "other/read", "other/aggregate"}
     assert sum(o.parallelism for o in s.operators.values()) == pytest.approx(4.0)
@@ -168,7 +168,7 @@ def test_two_queries_share_the_pool_under_their_names() -> None:
 
 def test_nothing_finished_yet_is_not_ready() -> None:
     with pytest.raises(NotReady):
-        snapshot([], executors(1), now=1.0, cores=1, slots={"0": Slot(id="0")})
+        snapshot([], executors(1), now=1.0, slots={"0": Slot(id="0")})
 
 
 def test_the_log_keeps_order_and_forgets_ended_queries() -> None:

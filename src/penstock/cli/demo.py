@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import output
-from penstock.cli.simulate import pairs
+from penstock.cli.options import pairs
 
 
 def demo(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from penstock.cli import output
-from penstock.cli.simulate import pairs
+from penstock.cli.options import pairs
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:

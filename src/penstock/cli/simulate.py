@@ -14,6 +14,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli import output
+from penstock.cli.options import pairs
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 from penstock.core.pipeline import Operator, Pipeline
@@ -191,17 +192,6 @@ def simulate(
     save = None if no_save else (out, f"{policy}-{workload}", config)
     entries, folder = _run(engine, chosen, header, ticks, save)
     _show(header, entries, folder, as_json)
-
-
-def pairs(option: str, given: list[str] | None) -> dict[str, str]:
-    """``KEY=VALUE`` texts as a mapping; the last of the same key wins."""
-    values = {}
-    for text in given or ():
-        key, equals, value = text.partition("=")
-        if not (equals and key.strip()):
-            raise InputError(f"{option} {text!r} must look like KEY=VALUE")
-        values[key.strip()] = value.strip()
-    return values
 
 
 def _length(minutes: float, period: float) -> tuple[int, int]:

@@ -81,7 +81,6 @@ class SparkEngine:
             windows,
             executors,
             now=now,
-            cores=cores,
             slots=self._slots(executors, now),
             acting=self.pool.acting,
             rescales=self.pool.past,

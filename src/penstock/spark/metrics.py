@@ -98,7 +98,6 @@ def snapshot(
     executors: Sequence[Executor],
     *,
     now: float,
-    cores: int,
     slots: Mapping[str, Slot],
     acting: bool = False,
     rescales: Sequence[Rescale] = (),
