@@ -46,21 +46,28 @@ class Actions:
         self._shown: tuple[Rescale, ...] = ()
         self._count = 0
 
-    def ask(self, now: int, sizes: Mapping[str, tuple[int, int]], rate: float) -> float:
-        """Plan changes of pools from one size to another; seconds the job stops from now on."""
+    def ask(
+        self, now: int, sizes: Mapping[str, tuple[int, int]], rate: float, state: float
+    ) -> float:
+        """Plan changes of pools from one size to another; seconds the job stops from now on.
+
+        ``rate`` throughput before it · ``state`` records of state that have to move.
+        """
         self._events = [e for e in self._events if e[1] not in sizes]
         self._open = [a for a in self._open if a.done <= now or a.rescale.pool not in sizes]
         jitter = 1.0 + self._profile.jitter * self._rng.uniform(-1.0, 1.0)
+        stops = self._profile.stops_for(state) * jitter
         down = 0.0
         for pool, (before, after) in sizes.items():
             if after == before:
                 continue
-            down = self._profile.downtime * jitter
+            down = stops
             if after > before:
-                delays = [d * jitter for d in self._profile.join_times(after - before)]
+                joins = self._profile.join_times(after - before)
+                delays = [max(stops, seconds * jitter) for seconds in joins]
                 steps = list(zip(delays, range(before + 1, after + 1), strict=True))
             else:
-                steps = [(max(self._profile.downtime, self._profile.drain) * jitter, after)]
+                steps = [(max(stops, self._profile.drain * jitter), after)]
             # A slot that joins counts from the next whole second; a job that comes back up does
             # so with its new sizes, for the rest of that second.
             events = [

@@ -67,7 +67,7 @@ class FluidEngine:
             self._ends[1:, side] = np.cumsum([len(near[name]) for name in names])
             self._edges[:, side] = [number[other] for name in names for other in near[name]]
         self._kind = np.empty((n, 2), np.int64)
-        self._fixed = np.empty((n, 7))
+        self._fixed = np.empty((n, k.FIXED_COLUMNS))
         for i, name in enumerate(names):
             o = pipeline.operators[name]
             self._kind[i] = (
@@ -82,7 +82,23 @@ class FluidEngine:
                 spec.busy_ceilings.get(name, 1.0),
                 spec.cpu_base,
                 spec.cpu_ceiling * spec.cpu_factors.get(name, 1.0),
+                spec.exponents.get(name, 1.0),
+                spec.key_groups.get(name, 0),
+                spec.hot_shares.get(name, 0.0),
+                spec.fires_every.get(name, 0.0),
+                spec.state_per_record.get(name, 0.0),
+                spec.state_seconds.get(name, 0.0),
             )
+        self._log = np.array(
+            [
+                spec.retention,
+                spec.segment,
+                spec.checkpoint_every,
+                spec.checkpoint_seconds,
+                spec.checkpoint_per_state,
+                spec.checkpoint_slowdown,
+            ]
+        )
         self._pools = np.zeros((m, 4))
         self._pools[:, k.SLOTS] = [spec.start[pool] for pool in self._pool_names]
         self._pools[:, k.CPU_SHARE] = 1.0
@@ -199,7 +215,8 @@ class FluidEngine:
         now = self._now
         delivered = self._series[k.DELIVERED, max(0, now - BEFORE) : now]
         rate = float(delivered.mean()) if now else 0.0
-        self._stop(self._actions.ask(now, sizes, rate))
+        state = float(self._state[:, k.STATE].sum())
+        self._stop(self._actions.ask(now, sizes, rate, state))
         self._put_in_force()
 
     def _stop(self, downtime: float) -> None:
@@ -235,6 +252,7 @@ class FluidEngine:
                 self._edges,
                 self._kind,
                 self._fixed,
+                self._log,
                 self._pools,
                 self._state,
                 self._sums,
@@ -261,6 +279,8 @@ class FluidEngine:
             queue_latency=rows[k.QUEUE_LATENCY],
             latency=rows[k.LATENCY],
             down=rows[k.DOWN],
+            cpu=rows[k.CPU],
+            expired=rows[k.LOST],
             slots={pool: rows[k.POOL_ROWS + i] for i, pool in enumerate(self._pool_names)},
         )
 
@@ -272,6 +292,9 @@ class FluidEngine:
                 received=float(row[k.RECEIVED]),
                 processed=float(row[k.PROCESSED]),
                 waiting=float(row[k.WAITING]),
+                expired=float(row[k.EXPIRED]),
+                holds=float(row[k.PENDING] + row[k.READY]),
+                state=float(row[k.STATE]),
             )
             for name, row in zip(self._names, state, strict=True)
         }
@@ -280,6 +303,7 @@ class FluidEngine:
             arrived=float(self._arrivals[:, self._now].sum()),
             consumed=sum(o.processed for o in sources),
             queued=sum(o.waiting for o in sources),
+            expired=sum(o.expired for o in sources),
             buffered=sum(o.waiting for name, o in operators.items() if pipeline.upstream[name]),
             delivered=sum(
                 o.processed for name, o in operators.items() if not pipeline.downstream[name]

@@ -19,7 +19,8 @@ class Series:
     follows): records in that second · ``lag`` records waiting in front of the sources at its end
     · ``queue_latency`` seconds that the record at the head of the queue has waited at its end ·
     ``latency`` mean seconds from arrival to delivery · ``down`` share of the second in which the
-    job stood still · ``slots`` by pool.
+    job stood still · ``cpu`` mean share of their CPU that all slots used · ``expired`` records
+    that the log in front of the sources dropped · ``slots`` by pool.
 
     In a second in which nothing is delivered, ``latency`` repeats ``queue_latency``; weight by
     ``delivered`` to leave such seconds out.
@@ -32,38 +33,46 @@ class Series:
     queue_latency: Floats
     latency: Floats
     down: Floats
+    cpu: Floats
+    expired: Floats
     slots: Mapping[str, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTotals:
-    """Records that came to an operator, that it worked off, and that still wait in front."""
+    """Records that came to an operator, that it worked off, that still wait in front, and that
+    expired there; results that a window ``holds`` until it fires; records of ``state``.
+    """
 
     received: float
     processed: float
     waiting: float
+    expired: float = 0.0
+    holds: float = 0.0
+    state: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """Where all records are.
 
-    ``arrived`` at the sources = ``consumed`` + ``queued`` · ``buffered`` between operators ·
-    ``delivered`` to the operators that nothing follows. Records change in number on the way
+    ``arrived`` at the sources = ``consumed`` + ``queued`` + ``expired`` · ``buffered`` between
+    operators · ``delivered`` to the operators that nothing follows. Records change in number on the way
     (selectivity, several readers of one output), so what must balance is every operator.
     """
 
     arrived: float
     consumed: float
     queued: float
+    expired: float
     buffered: float
     delivered: float
     operators: Mapping[str, OperatorTotals]
 
     @property
     def imbalance(self) -> float:
-        """Largest |received − processed − waiting| of an operator, relative to its received."""
+        """Largest |received − processed − waiting − expired| of an operator, relative."""
         return max(
-            abs(o.received - o.processed - o.waiting) / max(o.received, 1e-300)
+            abs(o.received - o.processed - o.waiting - o.expired) / max(o.received, 1e-300)
             for o in self.operators.values()
         )

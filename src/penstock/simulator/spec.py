@@ -7,8 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from penstock.core.errors import InputError, unknown
 from penstock.core.pipeline import Pipeline
+from penstock.simulator.series import Floats
+
+Ints = npt.NDArray[np.int64]
+MOST_SLOTS = 1024  # of a pool, that the fewest are looked for among
 
 
 def _number(
@@ -47,7 +54,8 @@ def _names(
 class RescaleProfile:
     """What a change of size costs, in seconds after it was asked for.
 
-    ``downtime`` the whole job stops for so long · ``start`` until the first added slot works ·
+    ``downtime`` the whole job stops for so long · ``per_state`` and longer by this for each
+    record of state that has to move · ``start`` until the first added slot works ·
     ``per_slot`` more for each further one · ``drain`` until the removed slots are gone (they
     work on until then) · ``jitter`` each action's times vary by this share, evenly.
 
@@ -59,27 +67,32 @@ class RescaleProfile:
 
     name: str
     downtime: float = 0.0
+    per_state: float = 0.0
     start: float = 0.0
     per_slot: float = 0.0
     drain: float = 0.0
     jitter: float = 0.0
 
     def __post_init__(self) -> None:
-        for key in ("downtime", "start", "per_slot", "drain"):
+        for key in ("downtime", "per_state", "start", "per_slot", "drain"):
             _number(f"profile {self.name}: {key}", getattr(self, key), low=0.0, unit=" s")
         _number(f"profile {self.name}: jitter", self.jitter, low=0.0, high=1.0)
+
+    def stops_for(self, state: float) -> float:
+        """Seconds without processing when so many records of state move, without jitter."""
+        return self.downtime + self.per_state * state
 
     def join_times(self, added: int) -> tuple[float, ...]:
         """When each of the added slots begins to work, without jitter."""
         return tuple(max(self.downtime, self.start + self.per_slot * k) for k in range(added))
 
 
-RESTART = RescaleProfile(name="restart", downtime=37.0, jitter=0.1)
-"""Flink-like: the job stops, 37 s ± 10 % as the thesis's runs show (notes/fluid-simulator.md)."""
+RESTART = RescaleProfile(name="restart", downtime=37.0, per_state=1.07e-6, jitter=0.1)
+"""Flink-like: the job stops for 37 s ± 10 %, and 1.07 s longer per million records of state."""
 
 LIVE = RescaleProfile(name="live", start=2.8, per_slot=1.9, drain=5.0, jitter=0.1)
 """Spark-like: nothing stops. Growing by 1, 2, 4 executors took 2.8, 4.2, 8.5 s, here 2.8, 4.7,
-8.5 s; two decommissioned executors were gone after 5 s (notes/spark.md)."""
+8.5 s; two decommissioned executors were gone after 5 s."""
 
 PROFILES: Mapping[str, RescaleProfile] = {"restart": RESTART, "live": LIVE}
 
@@ -93,14 +106,26 @@ class FluidSpec:
     buffer, in seconds of its own capacity · ``source_shares`` each source's part of the offered
     records, evenly if left out.
 
+    Capacity of p slots (``capacity``): μ · p^β · balance. β ``exponents`` (1 if left out) is the
+    speed-up · ``key_groups`` G groups of keys are dealt out whole, so the fullest slot has ⌈G/p⌉
+    of them · ``hot_shares`` the share of all records that carry the hottest key.
+
     CPU: cpu = b + (c·k − b)·ρ with ρ the utilisation, b ``cpu_base``, c ``cpu_ceiling`` and k the
     operator's ``cpu_factors`` (1 if left out). ``busy_ceilings`` what an operator's busy share
     reads at saturation (1 if left out); below 1 it reads too small throughout, so the measured
     service rate is too large.
 
+    Windows: ``fires_every`` seconds; results are held until then · State: each input record of an
+    operator adds ``state_per_record`` records of state, which are forgotten at the rate
+    1/``state_seconds`` (never, if left out) · Checkpoints: every ``checkpoint_every`` seconds, for
+    ``checkpoint_seconds`` and ``checkpoint_per_state`` seconds per record of state, all operators
+    lose the share ``checkpoint_slowdown`` of their speed · The log in front of the sources drops
+    whole segments of ``segment`` seconds when all records in them are older than ``retention``
+    (0: never).
+
     ``capacity_noise`` relative deviation of an operator's speed, an AR(1) process that forgets
     within ``noise_memory`` seconds · ``metric_noise`` relative deviation of each measured rate
-    and share. Both as in notes/fluid-simulator.md; 0 switches them off.
+    and share; 0 switches them off.
     """
 
     pipeline: Pipeline
@@ -109,10 +134,22 @@ class FluidSpec:
     profile: RescaleProfile = RESTART
     buffer_seconds: float = 0.25
     source_shares: Mapping[str, float] = field(default_factory=dict)
+    exponents: Mapping[str, float] = field(default_factory=dict)
+    key_groups: Mapping[str, int] = field(default_factory=dict)
+    hot_shares: Mapping[str, float] = field(default_factory=dict)
     cpu_base: float = 0.22
     cpu_ceiling: float = 0.94
     cpu_factors: Mapping[str, float] = field(default_factory=dict)
     busy_ceilings: Mapping[str, float] = field(default_factory=dict)
+    fires_every: Mapping[str, float] = field(default_factory=dict)
+    state_per_record: Mapping[str, float] = field(default_factory=dict)
+    state_seconds: Mapping[str, float] = field(default_factory=dict)
+    checkpoint_every: float = 0.0
+    checkpoint_seconds: float = 1.0
+    checkpoint_per_state: float = 0.0
+    checkpoint_slowdown: float = 0.1
+    retention: float = 0.0
+    segment: float = 300.0
     capacity_noise: float = 0.03
     noise_memory: float = 30.0
     metric_noise: float = 0.01
@@ -121,27 +158,114 @@ class FluidSpec:
         pipeline = self.pipeline
         _names("service_rates", self.service_rates, pipeline.operators, complete=True)
         _names("start", self.start, pipeline.pools, complete=True)
-        _names("source_shares", self.source_shares, pipeline.sources)
-        _names("cpu_factors", self.cpu_factors, pipeline.operators)
-        _names("busy_ceilings", self.busy_ceilings, pipeline.operators)
-        for name, rate in self.service_rates.items():
-            _number(f"service_rates: {name}", rate, low=0.0, open_low=True, unit=" records/s")
         for pool, slots in self.start.items():
             if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
                 raise InputError(f"start: {pool} = {slots!r} must be a whole number ≥ 1")
+        _names("source_shares", self.source_shares, pipeline.sources)
+        for key, bounds in _BY_OPERATOR.items():
+            values = getattr(self, key)
+            _names(key, values, pipeline.operators)
+            for name, value in values.items():
+                _number(f"{key}: {name}", value, **bounds)
         for name, share in self.source_shares.items():
             _number(f"source_shares: {name}", share, low=0.0)
         if self.source_shares:
             _names("source_shares", self.source_shares, pipeline.sources, complete=True)
             if not math.isclose(total := sum(self.source_shares.values()), 1.0):
                 raise InputError(f"source_shares sum to {total}; they must sum to 1")
-        for name, factor in self.cpu_factors.items():
-            _number(f"cpu_factors: {name}", factor, low=0.0, high=1.0, open_low=True)
-        for name, ceiling in self.busy_ceilings.items():
-            _number(f"busy_ceilings: {name}", ceiling, low=0.0, high=1.0, open_low=True)
-        _number("buffer_seconds", self.buffer_seconds, low=0.0, open_low=True, unit=" s")
-        _number("cpu_base", self.cpu_base, low=0.0, high=1.0)
+        for key, bounds in _WHOLE.items():
+            _number(key, getattr(self, key), **bounds)
         _number("cpu_ceiling", self.cpu_ceiling, low=self.cpu_base, high=1.0)
-        _number("capacity_noise", self.capacity_noise, low=0.0, high=0.3)
-        _number("metric_noise", self.metric_noise, low=0.0, high=0.3)
-        _number("noise_memory", self.noise_memory, low=0.0, unit=" s")
+
+    def capacity(self, name: str, slots: float) -> float:
+        """Records/s that an operator can process on so many slots of its own, without noise."""
+        return float(self._capacities(name, np.array([float(slots)]))[0])
+
+    def demand(self, rates: Mapping[str, Any]) -> dict[str, Any]:
+        """λ of every operator when the sources take in ``rates``: numbers, or arrays of them."""
+        demand: dict[str, Any] = {}
+        for name in self.pipeline.order:
+            above = self.pipeline.upstream[name]
+            if not above:
+                demand[name] = rates[name]
+                continue
+            parts = [demand[u] * self.pipeline.operators[u].selectivity for u in above]
+            demand[name] = sum(parts[1:], start=parts[0])
+        return demand
+
+    def fewest_slots(self, rates: Mapping[str, float]) -> dict[str, int]:
+        """The fewest slots of each pool that cover the sources' ``rates``, at least 1.
+
+        Where skew lets no number of slots cover them, the fewest that do the most.
+        """
+        arrays = {name: np.array([rate]) for name, rate in rates.items()}
+        return {pool: int(slots[0]) for pool, slots in self.fewest_slots_series(arrays).items()}
+
+    def fewest_slots_series(self, rates: Mapping[str, Floats]) -> dict[str, Ints]:
+        """``fewest_slots`` for each of a series of rates."""
+        demand = self.demand(rates)
+        sizes = np.arange(1.0, MOST_SLOTS + 1)
+        fewest = {}
+        for pool in self.pipeline.pools:
+            members = self.pipeline.members(pool)
+            # Operators that share slots take turns: their shares of the time add up.
+            speed = {name: self._capacities(name, sizes) / sizes for name in members}
+            if len(members) == 1:
+                (name,) = members
+                reached = np.maximum.accumulate(speed[name] * sizes)
+                needed = np.asarray(demand[name], dtype=float)
+            else:
+                needed, reached = self._turns(demand, speed, sizes)
+            cheapest = int(reached.searchsorted(reached[-1] * (1 - 1e-9))) + 1
+            wanted = reached.searchsorted(needed * (1 - 1e-12)) + 1
+            fewest[pool] = np.minimum(wanted, cheapest)
+        return fewest
+
+    def _turns(
+        self, demand: Mapping[str, Floats], speed: Mapping[str, Floats], sizes: Floats
+    ) -> tuple[Floats, Floats]:
+        """Work of a shared pool in slots at full speed, and what each size does of it."""
+        needed = np.asarray(
+            sum(np.asarray(demand[name]) / self.service_rates[name] for name in speed), dtype=float
+        )
+        slowest = np.min([speed[name] / self.service_rates[name] for name in speed], axis=0)
+        return needed, np.maximum.accumulate(sizes * slowest)
+
+    def _capacities(self, name: str, slots: Floats) -> Floats:
+        """μ · p^β / (p · fullest), fullest = h + (1 − h)·⌈G/p⌉/G the largest share of a slot."""
+        used = np.minimum(slots, self.pipeline.operators[name].partitions or math.inf)
+        fullest = 1.0 / used
+        groups = self.key_groups.get(name, 0)
+        if groups:
+            dealt = np.ceil(groups / used - 1e-9) / groups
+            fullest = np.where(used > 1.0, np.maximum(fullest, dealt), fullest)
+        hot = self.hot_shares.get(name, 0.0)
+        fullest = hot + (1.0 - hot) * fullest
+        speed = self.service_rates[name] * used ** (self.exponents.get(name, 1.0) - 1.0)
+        return np.asarray(speed / fullest)
+
+
+_BY_OPERATOR: Mapping[str, dict[str, Any]] = {
+    "service_rates": {"low": 0.0, "open_low": True, "unit": " records/s"},
+    "exponents": {"low": 0.0, "high": 1.0, "open_low": True},
+    "key_groups": {"low": 1},
+    "hot_shares": {"low": 0.0, "high": 1.0},
+    "cpu_factors": {"low": 0.0, "high": 1.0, "open_low": True},
+    "busy_ceilings": {"low": 0.0, "high": 1.0, "open_low": True},
+    "fires_every": {"low": 1.0, "unit": " s"},
+    "state_per_record": {"low": 0.0},
+    "state_seconds": {"low": 0.0, "open_low": True, "unit": " s"},
+}
+_WHOLE: Mapping[str, dict[str, Any]] = {
+    "buffer_seconds": {"low": 0.0, "open_low": True, "unit": " s"},
+    "cpu_base": {"low": 0.0, "high": 1.0},
+    "checkpoint_every": {"low": 0.0, "unit": " s"},
+    "checkpoint_seconds": {"low": 0.0, "unit": " s"},
+    "checkpoint_per_state": {"low": 0.0, "unit": " s"},
+    "checkpoint_slowdown": {"low": 0.0, "high": 1.0},
+    "retention": {"low": 0.0, "unit": " s"},
+    "segment": {"low": 1.0, "unit": " s"},
+    "capacity_noise": {"low": 0.0, "high": 0.3},
+    "metric_noise": {"low": 0.0, "high": 0.3},
+    "noise_memory": {"low": 0.0, "unit": " s"},
+}
