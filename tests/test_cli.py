@@ -116,13 +116,13 @@ class TestErrors:
             (["--workload-set", "low=x"], "'x' is not a number"),
             (["--min", "9", "--max", "8"], "minimum 9 is above maximum 8"),
             (["--min", "0"], "minimum 0 must be"),
-            (["--period", "0"], "--period 0 s must be at least 1"),
-            (["--period", "-5"], "--period -5 s"),
-            (["--period", "nan"], "--period nan"),
-            (["--minutes", "0"], "--minutes 0 must be above 0"),
+            (["--period", "0"], "period = 0.0 s must be at least 1"),
+            (["--period", "-5"], "period = -5.0 s"),
+            (["--period", "nan"], "period = nan"),
+            (["--minutes", "0"], "minutes = 0.0 must be above 0"),
             (["--minutes", "1", "--period", "90"], "at most the 60 s simulated"),
             (["--minutes", "1e9"], "31 days"),
-            (["--seed", "-1"], "seed -1"),
+            (["--seed", "-1"], "seed = -1"),
             (["--slots", "81"], "--slots 81 must lie within"),
             (["--cap", "2"], "--cap 2 is too small for 3 pools"),
             (["--step-up", "0"], "step_up 0 must be"),
@@ -194,7 +194,7 @@ class TestSimulate:
         )  # fmt: skip
         run = runs.load(Path(done.json["run"]))
         assert run.folder.parent == Path("elsewhere")
-        assert run.header.parameters == {"over_provisioning": 1.4}
+        assert run.header.parameters == {"over_provisioning": 1.4, "strict": False}
         assert (run.header.seed, run.header.period) == (7, 30.0)
         guards = run.header.guards
         assert (guards.minimum, guards.maximum, guards.cap, guards.at_cap) == (2, 9, 30, "cancel")
@@ -203,9 +203,9 @@ class TestSimulate:
         assert guards.blackouts[0].start == 22 * 3600.0
         assert run.config["workload"]["at"] == 300.0
         assert run.config["engine"]["profile"] == "live"
-        assert run.entries[0].decision.seen.pipeline.pools == ("executors",)
+        assert run.entries[0].decision.seen.pipeline.pools == ("slots",)
         assert all(
-            guards.minimum <= e.decision.seen.slots("executors") <= guards.maximum
+            guards.minimum <= e.decision.seen.slots("slots") <= guards.maximum
             for e in run.entries
         )
 
@@ -271,7 +271,7 @@ class TestPolicies:
         listed = shell("policies", "--json").json
         assert [p["name"] for p in listed] == list(POLICIES)
         assert all(p["idea"] for p in listed)
-        assert shell("policies", "ds2", "--json").json["parameters"] == {"over_provisioning": 1.2}
+        assert shell("policies", "ds2", "--json").json["parameters"] == {"over_provisioning": 1.2, "strict": False}
 
     def test_unknown(self, shell: Shell) -> None:
         done = shell("policies", "ds3")

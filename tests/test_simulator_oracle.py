@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -40,7 +40,7 @@ class Records:
             env.process(self._serve(env, i, rate, above, below))
         env.run(until=SECONDS)
 
-    def _arrive(self, env: Any, queue: Any) -> Iterator[Any]:
+    def _arrive(self, env: Any, queue: Any) -> Generator[Any, Any, None]:
         for second in range(SECONDS):
             records = round(self.pattern.offered(second + 1) - self.pattern.offered(second))
             for k in range(records):
@@ -49,7 +49,7 @@ class Records:
                 yield queue.put(env.now)
         yield env.timeout(SECONDS)
 
-    def _serve(self, env: Any, i: int, rate: float, above: Any, below: Any) -> Iterator[Any]:
+    def _serve(self, env: Any, i: int, rate: float, above: Any, below: Any) -> Generator[Any, Any, None]:
         while True:
             came = yield above.get()
             yield env.timeout(1.0 / rate)

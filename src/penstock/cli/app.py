@@ -20,19 +20,24 @@ from typing import Annotated, Any
 import typer
 
 from penstock import __version__
+from penstock.cli.bench import bench
 from penstock.cli.calibrate import calibrate
+from penstock.cli.compare import compare
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.policies import policies
 from penstock.cli.report import report
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.workload import workload
 from penstock.core.errors import PenstockError
 
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "demo": demo,
     "run": run,
     "simulate": simulate,
+    "compare": compare,
+    "bench": bench,
     "calibrate": calibrate,
     "report": report,
     "policies": policies,
@@ -74,6 +79,7 @@ def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
 
 
 app = build(COMMANDS)
+app.add_typer(workload, name="workload")
 
 
 def main() -> None:

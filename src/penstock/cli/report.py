@@ -21,16 +21,24 @@ def report(
     ] = False,
 ) -> None:
     """Rebuild the picture and the page of a run, and print its figures."""
+    from penstock.bench.finish import is_bench
     from penstock.report import runs
     from penstock.report.build import finish
 
-    done = finish(runs.find(run), latest=False)
-    if as_json:
-        print_json(finished_document(done))
+    folder = runs.find(run)
+    if is_bench(folder):
+        from penstock.cli.bench import report_bench
+
+        page = report_bench(folder, as_json=as_json)
     else:
-        show_finished(done)
+        done = finish(folder, latest=False)
+        page = done.page
+        if as_json:
+            print_json(finished_document(done))
+        else:
+            show_finished(done)
     if open_page:
         import webbrowser
 
-        if not webbrowser.open(done.page.resolve().as_uri()):
-            say(f"no web browser found; open {done.page} yourself")
+        if not webbrowser.open(page.resolve().as_uri()):
+            say(f"no web browser found; open {page} yourself")

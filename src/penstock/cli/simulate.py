@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
+from collections.abc import Mapping
 from contextlib import ExitStack
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,25 +16,12 @@ from penstock.cli import output
 from penstock.cli.options import pairs
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
-from penstock.core.pipeline import Operator, Pipeline
 
 if TYPE_CHECKING:
     from penstock.core.journal import Entry, Header
     from penstock.core.loop import Decision, State
     from penstock.core.ports import Engine, Policy
     from penstock.report.runs import Recording
-    from penstock.workloads.patterns import Pattern
-
-# Slots needed per million records/s: a calibration for the thesis's query 1.
-SLOTS_PER_MILLION = {"source": 0.60, "map": 3.0, "sink": 1.45}
-# Rates that fit this pipeline; the cosine is the thesis's (Table 7.17).
-WORKLOADS: dict[str, dict[str, float]] = {
-    "constant": {"rps": 1e6},
-    "step": {"low": 5e5, "high": 2e6, "at": 1200.0, "hold": 2400.0},
-    "cosine": {"low": 2e5, "high": 2.2e6, "period": 3600.0},
-}
-START_SLOTS = 5
-LONGEST = 31 * 24 * 60  # minutes
 
 
 class Profile(StrEnum):
@@ -65,18 +51,29 @@ def simulate(
             "--set", metavar="KEY=VALUE", help="A policy parameter.", rich_help_panel=_WORK
         ),
     ] = None,
+    query: Annotated[
+        str, typer.Option(help="Nexmark: q1, q2, q3, q5, q8, q11.", rich_help_panel=_WORK)
+    ] = "q1",
     workload: Annotated[
-        str, typer.Option(help="The load: constant, step, cosine, …", rich_help_panel=_WORK)
+        str,
+        typer.Option(help="The load; see `penstock workload list`.", rich_help_panel=_WORK),
     ] = "cosine",
     workload_set: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A workload parameter.", rich_help_panel=_WORK),
     ] = None,
-    minutes: Annotated[float, typer.Option(help="Simulated time.", rich_help_panel=_SIM)] = 140.0,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Simulated time.", rich_help_panel=_SIM, show_default="the workload's own, or 140"
+        ),
+    ] = None,
     period: Annotated[
         float, typer.Option(help="Seconds between decisions.", rich_help_panel=_SIM)
     ] = 15.0,
-    seed: Annotated[int, typer.Option(help="Of all noise.", rich_help_panel=_SIM)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Of the load and of all noise.", rich_help_panel=_SIM)
+    ] = 0,
     profile: Annotated[
         Profile,
         typer.Option(help="What a change costs: Flink-like or Spark-like.", rich_help_panel=_SIM),
@@ -86,7 +83,7 @@ def simulate(
         typer.Option(
             help="Start size of each pool.",
             rich_help_panel=_SIM,
-            show_default=f"{START_SLOTS}, within the limits",
+            show_default="the query's, within the limits",
         ),
     ] = None,
     shared: Annotated[
@@ -114,6 +111,12 @@ def simulate(
     cool_down: Annotated[
         float, typer.Option(help="Seconds between actions.", rich_help_panel=_GUARD)
     ] = 300.0,
+    sleep: Annotated[
+        bool,
+        typer.Option(
+            "--sleep", help="Decide nothing during it, as the thesis.", rich_help_panel=_GUARD
+        ),
+    ] = False,
     tolerance: Annotated[
         float, typer.Option(help="Relative change not worth it.", rich_help_panel=_GUARD)
     ] = 0.0,
@@ -142,12 +145,15 @@ def simulate(
         bool, typer.Option("--json", help="One JSON document.", rich_help_panel=_OUT)
     ] = False,
 ) -> None:
-    """Run one policy on a simulated pipeline: source, map, sink.
+    """Run one policy on a simulated Nexmark query.
 
     The defaults are the thesis's query 1 under its cosine load, with its guards.
     """
+    from penstock.bench.cell import Cell
+    from penstock.bench.defaults import workload_minutes
     from penstock.core.journal import Header
-    from penstock.policies import create, parameters_of
+    from penstock.policies import parameters_of
+    from penstock.simulator import FluidEngine
     from penstock.workloads import patterns
 
     guards = Guards(
@@ -158,18 +164,31 @@ def simulate(
         step_up=step_up,
         step_down=step_down,
         cool_down=cool_down,
+        sleep=sleep,
         tolerance=tolerance,
         drain=drain,
         over_provisioning=over_provisioning,
         blackouts=tuple(Blackout.parse(text) for text in blackout or ()),
     )
-    chosen = create(policy, pairs("--set", set_))
-    rates: dict[str, float | str] = {**WORKLOADS.get(workload, {})}
-    pattern = patterns.create(workload, rates | pairs("--workload-set", workload_set))
-    seconds, ticks = _length(minutes, period)
-    pipeline = _pipeline(shared)
-    start = _start(slots, guards, pipeline)
-    engine = _engine(pipeline, start, profile.value, pattern, seconds, seed)
+    given: dict[str, Any] = {**pairs("--workload-set", workload_set)}
+    cell = Cell(
+        key="simulate",
+        query=query,
+        workload=workload,
+        workload_parameters=given,
+        policy=policy,
+        policy_parameters=pairs("--set", set_),
+        guards=guards,
+        profile=profile.value,
+        minutes=workload_minutes(workload, given) if minutes is None else minutes,
+        period=period,
+        shared=shared,
+    )
+    spec, pattern, chosen = cell.fluid_spec(), cell.pattern(seed), cell.create_policy()
+    start = _start(slots, guards, spec.start)
+    engine = FluidEngine(
+        dataclasses.replace(spec, start=start), pattern, seconds=cell.seconds, seed=seed
+    )
     header = Header(
         policy=policy,
         parameters=parameters_of(chosen),
@@ -182,72 +201,31 @@ def simulate(
         "penstock": __version__,
         "command": "simulate",
         "policy": {"name": policy, **header.parameters},
+        "query": query,
         "workload": patterns.describe(pattern),
         "engine": {"name": "simulated", "profile": profile.value, "start": start, "seed": seed},
-        "slots_per_million": SLOTS_PER_MILLION,
         "guards": dataclasses.asdict(guards),
-        "seconds": seconds,
+        "seconds": cell.seconds,
         "period": period,
     }
-    save = None if no_save else (out, f"{policy}-{workload}", config)
-    entries, folder = _run(engine, chosen, header, ticks, save)
+    save = None if no_save else (out, f"{policy}-{query}-{workload}", config)
+    entries, folder = _run(engine, chosen, header, cell.ticks, save)
     _show(header, entries, folder, as_json)
 
 
-def _length(minutes: float, period: float) -> tuple[int, int]:
-    """Seconds and ticks."""
-    if not (math.isfinite(minutes) and 0 < minutes <= LONGEST):
-        raise InputError(f"--minutes {minutes:g} must be above 0 and at most {LONGEST} (31 days)")
-    seconds = max(1, round(minutes * 60))
-    if not 1 <= period <= seconds:
-        raise InputError(
-            f"--period {period:g} s must be at least 1 and at most the {seconds} s simulated"
-        )
-    return seconds, int(seconds / period + 1e-9)
-
-
-def _pipeline(shared: bool) -> Pipeline:
-    names = list(SLOTS_PER_MILLION)
-    pools = {name: "executors" if shared else name for name in names}
-    return Pipeline(
-        operators={name: Operator(pool=pools[name]) for name in names},
-        edges=list(pairwise(names)),
-    )
-
-
-def _start(slots: int | None, guards: Guards, pipeline: Pipeline) -> dict[str, int]:
+def _start(slots: int | None, guards: Guards, own: Mapping[str, int]) -> dict[str, int]:
     """The start size of each pool; it must respect the limits that the guards will hold."""
-    pools = pipeline.pools
-    most = guards.maximum if guards.cap is None else min(guards.maximum, guards.cap // len(pools))
+    most = guards.maximum if guards.cap is None else min(guards.maximum, guards.cap // len(own))
     if most < guards.minimum:
         raise InputError(
-            f"--cap {guards.cap} is too small for {len(pools)} pools of at least "
-            f"{guards.minimum} slots; raise it to {guards.minimum * len(pools)} or more"
+            f"--cap {guards.cap} is too small for {len(own)} pools of at least "
+            f"{guards.minimum} slots; raise it to {guards.minimum * len(own)} or more"
         )
     if slots is None:
-        slots = min(max(START_SLOTS, guards.minimum), most)
+        return {pool: min(max(size, guards.minimum), most) for pool, size in own.items()}
     if not guards.minimum <= slots <= most:
         raise InputError(f"--slots {slots} must lie within the limits, {guards.minimum} to {most}")
-    return dict.fromkeys(pools, slots)
-
-
-def _engine(
-    pipeline: Pipeline,
-    start: dict[str, int],
-    profile: str,
-    pattern: Pattern,
-    seconds: int,
-    seed: int,
-) -> Engine:
-    from penstock.simulator import PROFILES, FluidEngine, FluidSpec
-
-    spec = FluidSpec(
-        pipeline=pipeline,
-        service_rates={name: 1e6 / slots for name, slots in SLOTS_PER_MILLION.items()},
-        start=start,
-        profile=PROFILES[profile],
-    )
-    return FluidEngine(spec, pattern, seconds=seconds, seed=seed)
+    return dict.fromkeys(own, slots)
 
 
 def _run(

@@ -8,16 +8,30 @@ from typing import Any, get_type_hints
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
+from penstock.policies.dhalion import Dhalion
 from penstock.policies.ds2 import DS2
 from penstock.policies.hpa_cpu import HpaCpu
+from penstock.policies.hpa_varga import HpaVarga
 from penstock.policies.static import Static
 
-__all__ = ["DS2", "POLICIES", "HpaCpu", "Static", "create", "name_of", "parameters_of"]
+__all__ = [
+    "DS2",
+    "POLICIES",
+    "Dhalion",
+    "HpaCpu",
+    "HpaVarga",
+    "Static",
+    "create",
+    "name_of",
+    "parameters_of",
+]
 
 POLICIES: Mapping[str, type[Any]] = {
     "static": Static,
     "hpa-cpu": HpaCpu,
+    "hpa-varga": HpaVarga,
     "ds2": DS2,
+    "dhalion": Dhalion,
 }
 
 
@@ -25,7 +39,7 @@ def create(name: str, parameters: Mapping[str, Any] | None = None) -> Policy:
     """A policy by name; parameters may be given as text, as on a command line.
 
     >>> create("ds2", {"over_provisioning": "1.4"})
-    DS2(over_provisioning=1.4)
+    DS2(over_provisioning=1.4, strict=False)
     """
     if name not in POLICIES:
         raise unknown("policy", name, POLICIES)
@@ -56,13 +70,16 @@ def name_of(policy: Policy) -> str:
 
 
 def _typed(what: str, value: Any, hint: Any) -> Any:
-    """Text as the type a parameter is declared with: float, int, bool, str or ``| None``."""
-    if not isinstance(value, str):
-        return value
+    """A value of the type a parameter is declared with: float, int, bool, str or ``| None``."""
     kinds = [k for k in getattr(hint, "__args__", (hint,)) if k is not type(None)]
-    kind = kinds[0]
-    if value.lower() == "none" and len(getattr(hint, "__args__", ())) > 1:
+    kind, optional = kinds[0], len(getattr(hint, "__args__", ())) > 1
+    if optional and (value is None or (isinstance(value, str) and value.lower() == "none")):
         return None
+    if not isinstance(value, str):
+        fits = (int, float) if kind is float else kind
+        if not isinstance(value, fits) or (isinstance(value, bool) and kind is not bool):
+            raise InputError(f"{what} = {value!r} is not a {kind.__name__}")
+        return value
     if kind is bool:
         if value.lower() in ("true", "false"):
             return value.lower() == "true"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.core.model import OperatorSeen, Snapshot
-from penstock.core.pipeline import Operator
+from penstock.core.model import Snapshot
 from penstock.core.sanity import idle_for_sure
 
 
@@ -14,32 +13,39 @@ def demand_of(seen: Snapshot) -> dict[str, float]:
     upstream operators u with selectivity s_u. Rates are carried on unrounded. An operator below
     one whose rate or output was not measured (or reads zero without being idle for sure) is left
     out: its demand is not known.
+
+    s_u is measured where it can be, output over arrival, else as declared. A measured output of
+    zero is a window that has not fired yet: then s_u is not known.
     """
     demand: dict[str, float] = {}
     output: dict[str, float] = {}
-    pipeline = seen.pipeline
-    for name in pipeline.order:
-        o = seen.operators.get(name)
+    pipeline, operators = seen.pipeline, seen.operators
+    for name in pipeline.order:  # plain loops: every tick goes through here
+        o = operators.get(name)
         if o is None:
             continue
         upstream = pipeline.upstream[name]
         if upstream:
-            if any(u not in output for u in upstream):
+            rate = 0.0
+            for u in upstream:
+                if u not in output:
+                    break
+                rate += output[u]
+            else:
+                demand[name] = rate
+            if name not in demand:
                 continue
-            rate = sum(output[u] for u in upstream)
+        elif o.offered_rate:
+            demand[name] = rate = o.offered_rate
+        elif idle_for_sure(seen, name):
+            demand[name] = rate = 0.0
         else:
-            if not o.offered_rate and not idle_for_sure(seen, name):
-                continue
-            rate = o.offered_rate or 0.0
-        demand[name] = rate
-        selectivity = _selectivity(o, pipeline.operators[name]) if rate else 0.0
-        if selectivity is not None:
-            output[name] = rate * selectivity
+            continue
+        arrived, left = o.arrival_rate, o.output_rate
+        if rate == 0.0:
+            output[name] = 0.0
+        elif not arrived or left is None:
+            output[name] = rate * pipeline.operators[name].selectivity
+        elif left > 0.0:
+            output[name] = rate * (left / arrived)
     return demand
-
-
-def _selectivity(o: OperatorSeen, declared: Operator) -> float | None:
-    """Measured where it was; a measured output of zero is a window that has not fired yet."""
-    if o.arrival_rate and o.output_rate is not None:
-        return o.output_rate / o.arrival_rate if o.output_rate > 0 else None
-    return declared.selectivity

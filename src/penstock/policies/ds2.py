@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.policies.demand import demand_of
+from penstock.policies.reason import foremost
+
+BOUNDLESS = 1e6  # slots; stands for the infinite parallelism of a division by a busy time of 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +21,15 @@ class DS2:
     Assumes linear speed-up and no skew; ignores lag. f = 1.2 as in the thesis; the DS2 project
     itself uses 1.0.
 
+    ``strict`` divides by a busy time of 0 as the thesis's set-up did: an operator that processed
+    nothing in the window (the sink below a window that has not fired) needs boundless slots.
+
     >>> DS2()
-    DS2(over_provisioning=1.2)
+    DS2(over_provisioning=1.2, strict=False)
     """
 
     over_provisioning: float = 1.2
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.over_provisioning) and self.over_provisioning > 0):
@@ -39,16 +46,31 @@ class DS2:
         """λ·f/μ for every operator whose demand and service rate are known."""
         demand = demand_of(seen)
         needs: dict[str, Need] = {}
-        words = []
         for name, rate in demand.items():
-            mu = seen.operators[name].service_rate
-            if rate == 0:  # idle for sure
+            if rate == 0.0:  # idle for sure
                 needs[name] = Need(slots=0.0)
-                words.append(f"{name} idle")
-            elif mu:
-                slots = rate * self.over_provisioning / mu
-                needs[name] = Need(slots=slots)
-                words.append(f"{name} {slots:.2f} ({rate:,.0f}/s at {mu:,.0f}/s a slot)")
+            elif mu := seen.operators[name].service_rate:
+                needs[name] = Need(slots=rate * self.over_provisioning / mu)
+        if self.strict:
+            for name, o in seen.operators.items():
+                if o.busy == 0.0 and demand.get(name) != 0.0:
+                    needs[name] = Need(slots=BOUNDLESS)
         if not needs:
             return Proposal(reason="no change: demand or service rate not measured"), None
-        return Proposal(needs=needs, reason="demand over service rate: " + ", ".join(words)), None
+        return Proposal(needs=needs, reason=_reason(seen, demand, needs)), None
+
+
+def _reason(seen: Snapshot, demand: dict[str, float], needs: dict[str, Need]) -> str:
+    """One clause per operator, of a large pipeline those that change most."""
+    operators = seen.operators
+    names, more = foremost(needs, lambda name: operators[name].parallelism)
+    words = []
+    for name in names:
+        slots, mu = needs[name].slots, operators[name].service_rate
+        if slots == BOUNDLESS:
+            words.append(f"{name} without bound (busy time 0)")
+        elif slots and mu:
+            words.append(f"{name} {slots:.2f} ({demand[name]:,.0f}/s at {mu:,.0f}/s a slot)")
+        else:
+            words.append(f"{name} idle")
+    return "demand over service rate: " + ", ".join(words) + more

@@ -1,4 +1,4 @@
-"""HPA-CPU: the Kubernetes horizontal autoscaler on CPU, as the thesis runs it. [thesis, 4.1]"""
+"""HPA-CPU: the Kubernetes horizontal autoscaler on CPU, as the thesis runs it. [kanis23, 6.7.3]"""
 
 from __future__ import annotations
 
@@ -8,57 +8,77 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
+from penstock.policies.reason import foremost
+from penstock.policies.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
+from penstock.policies.windows import Samples, most, remember
 
 
 class Memory(TypedDict):
-    """Desired sizes of the recent past: ``[time, slots]`` by pool, oldest first."""
+    """Desired sizes of the recent past by pool, and the sizes they were taken at."""
 
-    desired: dict[str, list[list[float]]]
+    desired: dict[str, Samples]
+    sizes: Sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HpaCpu:
-    """slots = max over the last ``window`` seconds of  p · cpu / ``target``   [thesis, eq. 4.1]
+    """slots = max over the last ``window`` seconds of  p · cpu / ``target``   [kanis23, eq. 4.3]
 
     p slots of the pool · cpu mean share of their allowance that they used. It sees a pool, not
     an operator, and sizes the pool. The maximum over 300 s is Kubernetes' stabilisation against
     early scale-down and belongs to the policy; Kubernetes' tolerance of 0.1 is a guard here.
 
+    Until ``warm_up`` seconds after a change of size is in force, CPU is not counted and nothing
+    is proposed: the catch-up after a restart takes all the CPU there is, and the maximum would
+    keep it. ``strict`` counts it, as the thesis's set-up did.
+
     >>> HpaCpu(target=0.6)
-    HpaCpu(target=0.6, window=300.0)
+    HpaCpu(target=0.6, window=300.0, warm_up=120.0, strict=False)
     """
 
     target: float = 0.7
     window: float = 300.0
+    warm_up: float = WARM_UP
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.target <= 1:
             raise InputError(f"hpa-cpu: target = {self.target} must be in (0, 1]")
-        if not (math.isfinite(self.window) and self.window >= 0):
-            raise InputError(f"hpa-cpu: window = {self.window} s must be ≥ 0")
+        for name in ("window", "warm_up"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"hpa-cpu: {name} = {value} s must be ≥ 0")
 
     def start(self, seed: int) -> Memory:
         """No history yet."""
-        return {"desired": {}}
+        return {"desired": {}, "sizes": no_sizes()}
 
     def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
         """The largest size that the recent CPU figures called for."""
-        desired: dict[str, list[list[float]]] = {}
+        sizes = remember_sizes(seen, memory["sizes"])
+        early = not self.strict and warming_up(seen, sizes, self.warm_up)
+        desired: dict[str, Samples] = {}
         needs: dict[str, Need] = {}
-        words = []
+        used: dict[str, float] = {}
         for pool in seen.pipeline.pools:
-            past = [v for v in memory["desired"].get(pool, []) if v[0] > seen.time - self.window]
-            cpu = pool_cpu(seen, pool)
-            if cpu:  # a running slot never reads exactly zero: then it was not measured
-                past.append([seen.time, seen.slots(pool) * cpu / self.target])
-                slots = max(v[1] for v in past)
-                needs[pool] = Need(slots=slots)
-                words.append(f"{pool} CPU {cpu:.0%} against {self.target:.0%}")
+            cpu = None if early else pool_cpu(seen, pool)
+            # A running slot never reads exactly zero: then it was not measured.
+            now = seen.slots(pool) * cpu / self.target if cpu else None
+            past = remember(memory["desired"].get(pool, []), seen.time, now, self.window)
             desired[pool] = past
-        if not needs:
-            return Proposal(reason="no change: CPU not measured"), {"desired": desired}
-        reason = f"{', '.join(words)}, most of the last {self.window:.0f} s"
-        return Proposal(pool_needs=needs, reason=reason), {"desired": desired}
+            if cpu:
+                needs[pool] = Need(slots=most(past))
+                used[pool] = cpu
+        after: Memory = {"desired": desired, "sizes": sizes}
+        if early:
+            reason = f"no change: less than {self.warm_up:.0f} s since the last change of size"
+        elif not needs:
+            reason = "no change: CPU not measured"
+        else:
+            names, more = foremost(needs, seen.slots)
+            words = [f"{pool} CPU {used[pool]:.0%} against {self.target:.0%}" for pool in names]
+            reason = f"{', '.join(words)}{more}, most of the last {self.window:.0f} s"
+        return Proposal(pool_needs=needs, reason=reason), after
 
 
 def pool_cpu(seen: Snapshot, pool: str) -> float | None:
@@ -71,8 +91,13 @@ def pool_cpu(seen: Snapshot, pool: str) -> float | None:
     if by_slot:
         # A slot that has just joined has no figure yet; the others speak for it.
         return sum(by_slot) / len(by_slot)
-    seen_of = [seen.operators[m] for m in seen.pipeline.members(pool) if m in seen.operators]
-    weight = sum(o.parallelism for o in seen_of)
-    if not weight or any(o.cpu is None for o in seen_of):
-        return None
-    return sum(o.parallelism * (o.cpu or 0.0) for o in seen_of) / weight
+    weight = used = 0.0
+    for name in seen.pipeline.members(pool):
+        o = seen.operators.get(name)
+        if o is None:
+            continue
+        if o.cpu is None:
+            return None
+        weight += o.parallelism
+        used += o.parallelism * o.cpu
+    return used / weight if weight else None

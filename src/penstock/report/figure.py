@@ -22,7 +22,7 @@ from penstock.report.titles import subtitle, title
 INK, GREY, BLUE, ORANGE, PURPLE = "#1f2933", "#7b8794", "#0072B2", "#D55E00", "#AA4499"
 POOLS = ("#009E73", "#56B4E9", "#E69F00", "#CC79A7", "#0072B2", "#D55E00")
 WIDTH, HEIGHT, DPI = 1600, 1000, 100
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 15,
     "axes.edgecolor": "#cbd2d9",
@@ -46,7 +46,7 @@ def draw(run: Run, path: Path | None = None) -> Path:
     """Draw a run as ``report.png`` in its folder, or to another path."""
     path = path or run.folder / PICTURE
     ticks = ticks_of(run.entries)
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
         FigureCanvasAgg(figure)
         panels = figure.subplots(3, 1, sharex=True, gridspec_kw={"height_ratios": (4, 3, 4)})

@@ -42,21 +42,21 @@ def render(run: Run) -> str:
         "RESCALES": _rescales(summary.rescales, run),
         "CONFIG": escape(json.dumps(config, indent=2, ensure_ascii=False)),
         "FOOTER": escape(f"{run.folder.resolve().name} · Penstock {__version__}"),
-        "DATA": _script_json(_data(ticks, run)),
-        "UPLOT_JS": _asset("vendor", "uPlot.iife.min.js"),
-        "UPLOT_CSS": _asset("vendor", "uPlot.min.css"),
-        "JS": _asset("assets", "page.js"),
-        "CSS": _asset("assets", "page.css"),
+        "DATA": script_json(_data(ticks, run)),
+        "UPLOT_JS": asset("vendor", "uPlot.iife.min.js"),
+        "UPLOT_CSS": asset("vendor", "uPlot.min.css"),
+        "JS": asset("assets", "page.js"),
+        "CSS": asset("assets", "page.css"),
     }
     # One pass, so that nothing inserted is taken for a placeholder.
-    return re.sub(r"<!--([A-Z_]+)-->", lambda m: parts[m[1]], _asset("assets", "page.html"))
+    return re.sub(r"<!--([A-Z_]+)-->", lambda m: parts[m[1]], asset("assets", "page.html"))
 
 
-def _asset(folder: str, name: str) -> str:
+def asset(folder: str, name: str) -> str:
     return (files("penstock.report") / folder / name).read_text(encoding="utf-8")
 
 
-def _script_json(value: Any) -> str:
+def script_json(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")

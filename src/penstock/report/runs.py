@@ -32,6 +32,7 @@ from penstock.core.model import OperatorSeen
 
 CONFIG = "config.json"
 JOURNAL = "decisions.jsonl"
+CELLS = "cells.json"  # of a bench, which has many journals
 METRICS = "metrics.parquet"
 PICTURE = "report.png"
 PAGE = "report.html"
@@ -127,7 +128,7 @@ def load(folder: Path) -> Run:
             f"{folder} is not a complete run: {' and '.join(missing)} missing. "
             f"A run needs {CONFIG} and {JOURNAL}; run it again, or copy them back"
         )
-    config = _read_config(folder / CONFIG)
+    config = read_config(folder / CONFIG)
     path = folder / JOURNAL
     try:
         header, entries = read(path)
@@ -149,7 +150,7 @@ def find(name: str, root: Path = Path("runs")) -> Path:
     link = root / LATEST
     if link.is_dir():
         return link.resolve()
-    runs = sorted(p.parent for p in root.glob(f"*/{JOURNAL}"))
+    runs = sorted(p.parent for name in (JOURNAL, CELLS) for p in root.glob(f"*/{name}"))
     if not runs:
         raise InputError(f"no run under {root.resolve()} yet; `penstock simulate` makes one")
     return runs[-1]
@@ -188,7 +189,7 @@ def _note_end(path: Path, error: BaseException) -> None:
     """Say in the configuration that a run did not reach its end, and why."""
     why = f"{type(error).__name__}: {error}".rstrip(": ")
     with suppress(OSError, InputError):
-        _write_json(path, {**_read_config(path), "ended_by": why})
+        _write_json(path, {**read_config(path), "ended_by": why})
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -214,7 +215,7 @@ def _rows(decision: Decision) -> Iterator[dict[str, Any]]:
         yield row | {field: getattr(o, field) if o else None for field in _SEEN_FIELDS}
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -8,7 +8,8 @@ from typing import Any
 from penstock.report import units
 from penstock.report.runs import Run
 
-_RATES = ("rps", "low", "high", "start", "end")
+_RATES = ("rps", "low", "high", "start", "end", "noise", "change", "maximum", "base")
+_PLAIN = ("seed", "scale", "speed", "height", "up", "down")
 
 
 def title(run: Run) -> str:
@@ -44,5 +45,7 @@ def _parameter(key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{key} {value}" if isinstance(value, str) else ""
     if key in _RATES:
-        return f"{key} {units.count(value)}/s"
+        return f"{key} {units.count(value)}/s" if value else ""
+    if key in _PLAIN:
+        return f"{key} {value:g}" if value else ""
     return f"{key} {units.seconds(value)}" if value else ""

@@ -1,9 +1,9 @@
 """The Nexmark queries 1, 2, 3, 5, 8 and 11 as operator graphs, calibrated once. [kanis23]
 
 Each operator's cost is given as the slots it needs per million records/s that come *to it*. They
-were fitted to the thesis's mean slots and latencies under cosine loads on seeds 0 to 3, one set
-per query for all policies, and are judged on other seeds (`penstock reproduce thesis`). What the
-thesis does not publish is our choice and said so in ``Query.ours``.
+were fitted to the mean slots and latencies in the thesis's tables on seeds 0 to 3, one set per
+query for all policies, and are judged on other seeds (`penstock reproduce thesis`;
+docs/simulator.md). What the thesis does not publish is our choice and said so in ``Query.ours``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from penstock.core.pipeline import Operator, Pipeline
 from penstock.simulator.spec import FluidSpec
 
 GROUPS = 128  # key groups of a keyed operator, Flink's default
+# What the busy share reads at saturation: sources wait for the log, keyed operators for state.
+BUSY, BUSY_WAITING = 0.95, 0.73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,10 @@ def _spec(
         source_shares=shares or {},
         key_groups={name: GROUPS for name, step in steps.items() if step.keyed},
         cpu_factors={name: step.cpu_factor for name, step in steps.items()},
-        busy_ceilings={name: 0.67 if name in sources else 0.95 for name in steps},
+        busy_ceilings={
+            name: BUSY_WAITING if name in sources or step.keyed else BUSY
+            for name, step in steps.items()
+        },
         fires_every={n: s.fires_every for n, s in steps.items() if s.fires_every is not None},
         state_per_record={n: s.state_per_record for n, s in steps.items()},
         state_seconds={n: s.state_seconds for n, s in steps.items() if s.state_seconds is not None},
@@ -108,7 +113,7 @@ Q1 = Query(
     name="q1",
     title="currency conversion: a map",
     spec=_spec(
-        {"source": _Step(cost=0.60), "map": _Step(cost=3.0), "sink": _Step(cost=1.45)}, _CHAIN, 5
+        {"source": _Step(cost=0.6), "map": _Step(cost=3.1), "sink": _Step(cost=1.3)}, _CHAIN, 5
     ),
     low=200e3,
     high=2.2e6,
@@ -120,9 +125,9 @@ Q2 = Query(
     title="selection: a filter",
     spec=_spec(
         {
-            "source": _Step(cost=0.60),
-            "filter": _Step(cost=3.6, selectivity=0.2),
-            "sink": _Step(cost=1.45),
+            "source": _Step(cost=0.7),
+            "filter": _Step(cost=3.0, selectivity=0.2),
+            "sink": _Step(cost=1.8),
         },
         [("source", "filter"), ("filter", "sink")],
         5,
@@ -138,17 +143,18 @@ Q3 = Query(
     title="local items: a join that keeps 5 minutes",
     spec=_spec(
         {
-            "persons": _Step(cost=20.0),
-            "filter": _Step(cost=20.0, selectivity=0.5),
-            "auctions": _Step(cost=20.0),
+            "persons": _Step(cost=15.0),
+            "filter": _Step(cost=4.0, selectivity=0.5),
+            "auctions": _Step(cost=7.5),
             "join": _Step(
-                cost=160.0,
+                cost=195.0,
                 selectivity=0.2,
                 keyed=True,
                 state_per_record=1.0,
                 state_seconds=300.0,
+                cpu_factor=0.75,
             ),
-            "sink": _Step(cost=20.0),
+            "sink": _Step(cost=10.0),
         },
         [("persons", "filter"), ("filter", "join"), ("auctions", "join"), ("join", "sink")],
         10,
@@ -165,16 +171,17 @@ Q5 = Query(
     title="hot items: a sliding window of 5 minutes that fires every minute",
     spec=_spec(
         {
-            "source": _Step(cost=3.0),
+            "source": _Step(cost=5.0),
             "window": _Step(
-                cost=25.0,
+                cost=36.0,
                 selectivity=0.1,
                 keyed=True,
                 fires_every=60.0,
                 state_per_record=0.3,
                 state_seconds=300.0,
+                cpu_factor=0.75,
             ),
-            "sink": _Step(cost=2.0),
+            "sink": _Step(cost=5.5),
         },
         [("source", "window"), ("window", "sink")],
         10,
@@ -199,6 +206,7 @@ Q8 = Query(
                 fires_every=10.0,
                 state_per_record=1.0,
                 state_seconds=10.0,
+                cpu_factor=0.8,
             ),
             "sink": _Step(cost=4.0),
         },
@@ -217,15 +225,15 @@ Q11 = Query(
     title="user sessions: a session window with a gap of 10 seconds",
     spec=_spec(
         {
-            "source": _Step(cost=0.60),
+            "source": _Step(cost=0.6),
             "window": _Step(
-                cost=6.14,
+                cost=8.7,
                 keyed=True,
                 state_per_record=1.0,
                 state_seconds=10.0,
-                cpu_factor=0.845,
+                cpu_factor=0.83,
             ),
-            "sink": _Step(cost=2.25),
+            "sink": _Step(cost=1.0),
         },
         [("source", "window"), ("window", "sink")],
         10,

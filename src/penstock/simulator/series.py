@@ -57,8 +57,8 @@ class Totals:
     """Where all records are.
 
     ``arrived`` at the sources = ``consumed`` + ``queued`` + ``expired`` · ``buffered`` between
-    operators · ``delivered`` to the operators that nothing follows. Records change in number on the way
-    (selectivity, several readers of one output), so what must balance is every operator.
+    operators · ``delivered`` to the operators that nothing follows. Records change in number on
+    the way (selectivity, several readers of one output), so what must balance is every operator.
     """
 
     arrived: float

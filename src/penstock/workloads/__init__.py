@@ -1,1 +1,1 @@
-"""What arrives: rate patterns and, later, traces."""
+"""What arrives: rate patterns and recorded traffic."""

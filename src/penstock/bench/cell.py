@@ -1,0 +1,221 @@
+"""One cell of a bench: a policy on a query under a workload, run once per seed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.bench import oracle
+from penstock.bench.defaults import workload_parameters
+from penstock.bench.scores import Actions, Scores, scores_of
+from penstock.bench.trace import Trace, trace_of
+from penstock.core.codec import from_json, to_json
+from penstock.core.errors import EngineError, InputError, unknown
+from penstock.core.guards import Guards
+from penstock.core.journal import Header, Journal
+from penstock.core.loop import Decision, Loop, State
+from penstock.core.model import Proposal, Snapshot
+from penstock.core.ports import Policy
+from penstock.policies import create as create_policy
+from penstock.policies import parameters_of
+from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
+from penstock.workloads import patterns
+from penstock.workloads.patterns import Pattern
+
+THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
+"""Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
+
+LONGEST = 31 * 24 * 60.0  # minutes
+_FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What is run; with a seed it says everything about a run.
+
+    ``key`` its name, safe in a path and unique within a bench · ``start`` slots of each pool at
+    the beginning, the query's own if left out · ``shared`` one pool for all operators, as in
+    Flink's reactive mode · ``spec`` fields of ``FluidSpec`` to override; tables are merged ·
+    ``minutes`` simulated · ``period`` seconds between decisions · ``slo`` seconds of queue
+    latency beyond which a second counts as late.
+    """
+
+    key: str
+    query: str
+    workload: str
+    policy: str
+    workload_parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    policy_parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    guards: Guards = THESIS_GUARDS
+    profile: str = "restart"
+    minutes: float = 140.0
+    period: float = 15.0
+    start: int | None = None
+    shared: bool = False
+    spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    slo: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.key):
+            raise InputError(f"the key {self.key!r} of a cell must be safe as a file name")
+        if not (math.isfinite(self.minutes) and 0 < self.minutes <= LONGEST):
+            raise InputError(
+                f"minutes = {self.minutes} must be above 0 and at most {LONGEST:.0f} (31 days)"
+            )
+        if not 1 <= self.period <= self.seconds:
+            raise InputError(
+                f"period = {self.period} s must be at least 1 and at most the {self.seconds} s "
+                "simulated"
+            )
+        if self.profile not in PROFILES:
+            raise unknown("profile", self.profile, PROFILES)
+        if self.start is not None and self.start < 1:
+            raise InputError(f"start = {self.start} must be ≥ 1 slots, or left out")
+        if not (math.isfinite(self.slo) and self.slo >= 0):
+            raise InputError(f"slo = {self.slo} must be a finite number of seconds ≥ 0")
+
+    @property
+    def seconds(self) -> int:
+        """Simulated seconds."""
+        return max(1, round(self.minutes * 60))
+
+    @property
+    def ticks(self) -> int:
+        """Decisions."""
+        return int(self.seconds / self.period + 1e-9)
+
+    @property
+    def scene(self) -> str:
+        """All but the policy and its guards, as text: cells of one scene can be compared."""
+        document = self.to_dict()
+        for name in ("key", "policy", "policy_parameters", "guards"):
+            document.pop(name, None)
+        return json.dumps(document, sort_keys=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain JSON value; fields that hold their default are left out, guards are whole."""
+        document: dict[str, Any] = to_json(self)
+        return document | {"guards": to_json(self.guards)}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Cell:
+        """The cell that ``to_dict`` wrote."""
+        return from_json(cls, document)
+
+    def fluid_spec(self) -> FluidSpec:
+        """The simulated pipeline."""
+        query = queries.create(self.query)
+        spec = query.shared() if self.shared else query.spec
+        changes: dict[str, Any] = {}
+        if self.start is not None:
+            changes["start"] = dict.fromkeys(spec.start, self.start)
+        if spec.profile.name != self.profile:  # a query may come with a variant of its own
+            changes["profile"] = PROFILES[self.profile]
+        known = {f.name for f in dataclasses.fields(spec) if f.init} - set(_FIXED)
+        for name, value in self.spec.items():
+            if name in _FIXED:
+                raise InputError(f"spec.{name} cannot be set here; use the key `{_FIXED[name]}`")
+            if name not in known:
+                raise unknown("key of spec", name, known)
+            before = getattr(spec, name)
+            merged = isinstance(before, Mapping) and isinstance(value, Mapping)
+            changes[name] = {**before, **value} if merged else value
+        try:
+            return dataclasses.replace(spec, **changes) if changes else spec
+        except TypeError as error:
+            raise InputError(f"spec: {error}") from None
+
+    def pattern(self, seed: int) -> Pattern:
+        """The offered load; the run's seed is the workload's, so policies see the same load."""
+        query = queries.create(self.query)
+        given = self.workload_parameters
+        parameters = workload_parameters(self.workload, query, given)
+        return patterns.create(self.workload, parameters, seed=seed)
+
+    def create_policy(self) -> Policy:
+        """The auto-scaler with its parameters."""
+        return create_policy(self.policy, self.policy_parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run scored, by the names of docs/bench.md; ``None`` means not measured."""
+
+    scores: Scores
+    trace: Trace | None = None
+
+
+class _Watched:
+    """A policy whose errors are kept: the loop goes on without it, a comparison must not."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.error: Exception | None = None
+
+    def start(self, seed: int) -> Any:
+        return self._policy.start(seed)
+
+    def decide(self, seen: Snapshot, memory: Any) -> tuple[Proposal, Any]:
+        try:
+            return self._policy.decide(seen, memory)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool = False) -> Outcome:
+    """Run a cell once. ``journal`` where to write every decision; ``trace`` whether to keep one.
+
+    The same cell and seed give the same outcome, in whatever process and order.
+    """
+    spec, pattern, policy = cell.fluid_spec(), cell.pattern(seed), cell.create_policy()
+    engine = FluidEngine(spec, pattern, seconds=cell.seconds, seed=seed)
+    watched = _Watched(policy)
+    actions = Actions()
+    book = None
+    if journal is not None:
+        header = Header(
+            policy=cell.policy,
+            parameters=parameters_of(policy),
+            guards=cell.guards,
+            mode="act",
+            seed=seed,
+            period=cell.period,
+        )
+        partial = journal.with_name(journal.name + ".part")
+        book = Journal(partial, header)
+
+    def record(decision: Decision, state: State) -> None:
+        if decision.applied:
+            actions.add(decision)
+        if book is not None:
+            book.record(decision, state)
+
+    loop = Loop(engine, watched, cell.guards, mode="act", seed=seed, record=record)
+    try:
+        loop.run(period=cell.period, ticks=cell.ticks)
+        engine.advance(cell.seconds - cell.ticks * cell.period)  # a rest without a decision
+    finally:
+        if book is not None:
+            book.close()
+    if watched.error is not None:
+        error = watched.error
+        raise EngineError(
+            f"{cell.key}, seed {seed}: the policy raised {type(error).__name__}: {error}"
+        ) from error
+    if journal is not None:
+        partial.replace(journal)
+    figures = policy.figures(loop.state.memory) if hasattr(policy, "figures") else {}
+    demand = oracle.demand(spec, engine.series)
+    stages = getattr(pattern, "stages", ())
+    scores = scores_of(engine, demand, actions, stages=stages, slo=cell.slo, figures=figures)
+    if not trace:
+        return Outcome(scores=scores)
+    drawn = trace_of(engine.series, oracle.total(demand), cell.period, actions.times)
+    return Outcome(scores=scores, trace=drawn)

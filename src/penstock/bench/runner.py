@@ -1,0 +1,292 @@
+"""Run the cells of a bench with every seed, on all cores; what is done is never done again.
+
+A finished run is one line of ``scores.jsonl``, so a crash or Ctrl-C loses only what was under
+way. The order of the runs and the number of workers do not change a single figure.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import IO, Any
+
+from penstock import __version__
+from penstock.bench import trace as traces
+from penstock.bench.cell import Cell, run_cell
+from penstock.bench.results import CELLS, SCORES, TRACES, Results, read_cells, read_scores
+from penstock.bench.scores import Scores
+from penstock.core.errors import EngineError, InputError, PenstockError
+
+JOURNALS = "journals"
+LARGEST_TASK = 8  # runs that a worker does before it reports
+TASKS_PER_WORKER = 8  # at least so many, so that no worker idles at the end
+RUNS_PER_WORKER = 12  # fewer are not worth starting another process
+
+Progress = Callable[[int, int], None]  # finished runs, all runs
+Done = list[tuple[str, int, Scores]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A few cells to run with one seed, and whether they leave a journal and a trace behind."""
+
+    cells: tuple[Cell, ...]
+    seed: int
+    folder: Path
+    journals: bool = False
+    traces: bool = False
+
+
+def run(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    journals: bool = False,
+    traces: bool = True,
+) -> Results:
+    """Run what ``folder`` does not hold yet; all results.
+
+    ``workers`` processes, as many as are useful if left out · ``journals``, ``traces`` whether
+    the first seed of each cell leaves them. Ctrl-C raises ``KeyboardInterrupt`` after the
+    workers have ended; what was finished is in the folder and a second call goes on from there.
+    """
+    check(cells, seeds, workers)
+    _start(folder, cells, seeds)
+    done = {run for run, _ in read_scores(folder)}
+    total = len(cells) * len(seeds)
+    tasks = _tasks(cells, seeds, done, folder, workers, journals=journals, traces=traces)
+    left = sum(len(task.cells) for task in tasks)
+    report = progress or (lambda finished, total: None)
+    report(total - left, total)
+    workers = min(workers or useful_workers(left), len(tasks))
+    finished = total - left
+    with _Book(folder / SCORES) as book:
+
+        def add(rows: Done) -> None:
+            nonlocal finished
+            for key, seed, scores in rows:
+                book.add(key, seed, scores)
+            finished += len(rows)
+            report(finished, total)
+
+        if workers > 1:
+            _in_processes(tasks, workers, add)
+        else:
+            _in_turn(tasks, add)
+    return Results.load(folder)
+
+
+def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = None) -> None:
+    """Refuse what cannot be run, before anything is written."""
+    if not cells:
+        raise InputError("no cells to run; name at least one policy, workload and pipeline")
+    if not seeds:
+        raise InputError("no seeds to run; at least one is needed")
+    keys = [cell.key for cell in cells]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise InputError(f"two cells have the same key {twice[0]!r}; keys must be unique")
+    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise InputError(f"seeds {list(seeds)} must be different whole numbers ≥ 0")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers {workers} must be ≥ 1")
+
+
+def _start(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
+    """Write down what is to be run, or make sure that it is what the folder was started with."""
+    document = {
+        "penstock": __version__,
+        "seeds": list(seeds),
+        "cells": [cell.to_dict() for cell in cells],
+    }
+    document = json.loads(json.dumps(document))  # as it will be read back
+    path = folder / CELLS
+    if path.exists():
+        before = read_cells(folder)
+        if before != document:
+            raise InputError(
+                f"{folder} was started with {_differing(before, document)}; its results cannot "
+                "be mixed. Resume it with the spec it was started with, or start a new bench"
+            )
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _differing(before: dict[str, Any], now: dict[str, Any]) -> str:
+    if before.get("penstock") != now["penstock"]:
+        return f"penstock {before.get('penstock')}, this is {now['penstock']}"
+    if before["seeds"] != now["seeds"]:
+        return f"{len(before['seeds'])} other seeds"
+    return "other cells"
+
+
+def _tasks(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    done: set[tuple[str, int]],
+    folder: Path,
+    workers: int | None,
+    *,
+    journals: bool,
+    traces: bool,
+) -> list[Task]:
+    """What is left, seed by seed, so that an interrupted bench has the same seeds of all cells.
+
+    Cells that share a load and a seed go to the same worker, which then draws the load once.
+    """
+    scenes: dict[str, list[Cell]] = {}
+    for cell in cells:
+        scenes.setdefault(cell.scene, []).append(cell)
+    left = len(cells) * len(seeds) - len(done)
+    share = left // ((workers or cores()) * TASKS_PER_WORKER)
+    size = min(max(share, 1), LARGEST_TASK)
+    tasks = []
+    for seed in seeds:
+        first = seed == seeds[0]
+        for scene in scenes.values():
+            todo = [cell for cell in scene if (cell.key, seed) not in done]
+            tasks += [
+                Task(
+                    cells=tuple(todo[i : i + size]),
+                    seed=seed,
+                    folder=folder,
+                    journals=journals and first,
+                    traces=traces and first,
+                )
+                for i in range(0, len(todo), size)
+            ]
+    return tasks
+
+
+def _work(task: Task) -> Done:
+    """Run the cells of a task, or as many as there is time for."""
+    done: Done = []
+    for cell in task.cells:
+        if _stop is not None and _stop.is_set():
+            break
+        done.append((cell.key, task.seed, _one(task, cell)))
+    return done
+
+
+def _one(task: Task, cell: Cell) -> Scores:
+    journal = task.folder / JOURNALS / f"{cell.key}.jsonl" if task.journals else None
+    try:
+        outcome = run_cell(cell, task.seed, journal=journal, trace=task.traces)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise EngineError(
+            f"{cell.key}, seed {task.seed}: {type(error).__name__}: {error}"
+        ) from error
+    if outcome.trace is not None:
+        traces.save(outcome.trace, task.folder / TRACES / f"{cell.key}.npz")
+    return outcome.scores
+
+
+def _in_turn(tasks: Sequence[Task], add: Callable[[Done], None]) -> None:
+    """In this process, one run at a time: each is kept as soon as it is finished."""
+    for task in tasks:
+        for cell in task.cells:
+            add([(cell.key, task.seed, _one(task, cell))])
+
+
+def _in_processes(tasks: Sequence[Task], workers: int, add: Callable[[Done], None]) -> None:
+    context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
+    stop = context.Event()
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(stop,))
+    futures: set[Future[Done]] = set()
+    try:
+        with _no_interrupts():  # the workers inherit this: Ctrl-C is for the parent alone
+            futures = {pool.submit(_work, task) for task in tasks}
+        for future in as_completed(tuple(futures)):
+            futures.discard(future)
+            add(future.result())
+    except BrokenProcessPool:
+        raise EngineError(
+            "a worker process ended without a word, perhaps for lack of memory. What was "
+            "finished is kept: resume with fewer --workers"
+        ) from None
+    finally:
+        stop.set()  # each worker finishes the run it is at
+        pool.shutdown(wait=True, cancel_futures=True)
+        for future in futures:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                add(future.result())
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_stop: Event | None = None
+
+
+def _begin(stop: Event) -> None:
+    """Prepare a worker process: it ends with its parent, however that ends."""
+    global _stop
+    _stop = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def useful_workers(runs: int) -> int:
+    """Processes that are worth starting for so many runs."""
+    return max(1, min(cores(), runs // RUNS_PER_WORKER))
+
+
+class _Book:
+    """``scores.jsonl`` being written; a line torn by a crash is cut off first."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = path.open("ab+")
+        self._file.seek(0)
+        whole = self._file.read()
+        self._file.truncate(whole.rfind(b"\n") + 1)
+
+    def add(self, key: str, seed: int, scores: Scores) -> None:
+        """Append a finished run."""
+        document = {"cell": key, "seed": seed, "scores": scores}
+        line = json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
+        self._file.write(line.encode())
+        self._file.flush()
+
+    def __enter__(self) -> _Book:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

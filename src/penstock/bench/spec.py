@@ -1,0 +1,183 @@
+"""A bench as a TOML file: pipelines × workloads × policies × profiles × guards × seeds.
+
+Everything is checked before anything runs: a wrong key, value or file is an ``InputError`` that
+names the file, the line, the value and what is allowed. The format is in docs/bench.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from penstock.bench import spec_tables as tables
+from penstock.bench.cell import Cell
+from penstock.bench.check import check_cell
+from penstock.bench.labels import key_of, policy_label
+from penstock.bench.toml_file import Place, TomlFile, mentioned, seconds
+from penstock.core.errors import InputError, unknown
+from penstock.policies import POLICIES
+
+T = TypeVar("T")
+
+ENGINES = ("simulated", "spark")
+TABLES = ("pipeline", "workload", "policy")
+_TOP = (
+    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", *TABLES
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchSpec:
+    """A bench that can run: its cells, its seeds, and the document it was made from.
+
+    ``journals`` whether the first seed of each cell writes every decision down.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+    journals: bool
+    document: Mapping[str, Any]
+
+
+def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
+    """The bench in a file; ``seeds`` replaces the file's."""
+    file = TomlFile.read(path)
+    document = file.document
+    file.known(document, _TOP, Place())
+    _engine(file)
+    name = _typed(file, "name", str, "a text", path.stem)
+    chosen = _seeds(file) if seeds is None else seed_range(seeds, "--seeds")
+    cells = _cells(file)
+    return BenchSpec(
+        name=name or path.stem,
+        cells=cells,
+        seeds=chosen,
+        journals=_typed(file, "journals", bool, "true or false", True),
+        document={**document, "seeds": list(chosen)},
+    )
+
+
+def _cells(file: TomlFile) -> tuple[Cell, ...]:
+    profiles, guards = tables.profiles(file), tables.guards(file)
+    period, slo = _duration(file, "period", 15.0), _duration(file, "slo", 60.0)
+    cells: list[Cell] = []
+    keys: set[str] = set()
+    for pipeline, workload, profile, (limits, limits_label), policy in itertools.product(
+        tables.pipelines(file),
+        tables.workloads(file),
+        profiles,
+        guards,
+        tables.named(file, "policy", POLICIES),
+    ):
+        try:
+            cell = Cell(
+                key="new",
+                **pipeline.value,
+                workload=workload.value["name"],
+                workload_parameters=workload.value["parameters"],
+                minutes=workload.value["minutes"],
+                profile=profile,
+                guards=limits,
+                policy=policy.value["name"],
+                policy_parameters=policy.value["parameters"],
+                period=period,
+                slo=slo,
+            )
+            check_cell(cell)
+        except InputError as error:
+            _blame(file, error, {"pipeline": pipeline, "workload": workload, "policy": policy})
+        parts = (
+            pipeline.label,
+            workload.label,
+            profile if len(profiles) > 1 else "",
+            limits_label if len(guards) > 1 else "",
+            policy_label(cell),
+        )
+        cells.append(replace(cell, key=_fresh(key_of(*parts), keys)))
+    return tuple(cells)
+
+
+def _blame(file: TomlFile, error: InputError, parts: Mapping[str, tables.Part]) -> NoReturn:
+    """Raise an error again with the line of the key it is about."""
+    text = str(error)
+    about: str = getattr(error, "about", "")
+    for table in [about] if about else parts:
+        found, number = file.document[table], parts[table].number
+        given = _keys(found[number] if isinstance(found, list) else found)
+        key = mentioned((key for key in given if key != "name"), text)
+        if key or about:
+            file.fail(text, Place(table=table, number=number, key=key))
+    key = mentioned((key for key in file.document if key not in TABLES), text)
+    if key:
+        file.fail(text, Place(key=key))
+    file.fail(text)
+
+
+def _keys(table: Mapping[str, Any]) -> list[str]:
+    """The keys of a table and of the tables in it, the inner ones first."""
+    inner = [key for value in table.values() if isinstance(value, Mapping) for key in _keys(value)]
+    return [*inner, *table]
+
+
+def _fresh(key: str, taken: set[str]) -> str:
+    """A key that is not taken yet."""
+    name, number = key, 1
+    while name in taken:
+        number += 1
+        name = f"{key}-{number}"
+    taken.add(name)
+    return name
+
+
+def _engine(file: TomlFile) -> None:
+    engine = _typed(file, "engine", str, "a text", "simulated")
+    if engine == "spark":
+        file.fail(
+            "engine = 'spark' cannot be benched yet; leave the key out to simulate, or use "
+            "`penstock run` for a real cluster",
+            Place(key="engine"),
+        )
+    if engine not in ENGINES:
+        file.fail(str(unknown("engine", engine, ENGINES)), Place(key="engine"))
+
+
+def _seeds(file: TomlFile) -> tuple[int, ...]:
+    value = file.document.get("seeds", 10)
+    if not isinstance(value, list):
+        try:
+            return seed_range(value, "seeds")
+        except InputError as error:
+            file.fail(str(error), Place(key="seeds"))
+    good = all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in value)
+    if not (value and good and len(set(value)) == len(value)):
+        file.fail(
+            f"seeds = {value} must be a number ≥ 1, or a list of different whole numbers ≥ 0",
+            Place(key="seeds"),
+        )
+    return tuple(value)
+
+
+def seed_range(value: Any, what: str) -> tuple[int, ...]:
+    """The seeds 0 to ``value`` − 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{what} = {value!r} must be a whole number ≥ 1")
+    return tuple(range(value))
+
+
+def _typed(file: TomlFile, key: str, kind: type[T], words: str, default: T) -> T:
+    value = file.document.get(key, default)
+    if not isinstance(value, kind):
+        file.fail(f"{key} = {value!r} must be {words}", Place(key=key))
+    return value
+
+
+def _duration(file: TomlFile, key: str, default: float) -> float:
+    value = file.document.get(key, default)
+    found = seconds(value)
+    if found is None:
+        file.fail(f'{key} = {value!r} must be a duration such as "15s"', Place(key=key))
+    return found

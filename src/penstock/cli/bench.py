@@ -1,0 +1,162 @@
+"""``penstock bench``: run the experiments of a spec, with seeds and intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import output
+from penstock.core.errors import InputError, PenstockError
+
+if TYPE_CHECKING:
+    from penstock.bench.finish import Finished
+    from penstock.bench.results import Results
+    from penstock.bench.spec import BenchSpec
+
+
+def bench(
+    spec: Annotated[
+        Path | None, typer.Argument(help="A bench spec (TOML); see docs/bench.md.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Seeds 0 to N−1 instead of the spec's.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes.", show_default="all cores")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("runs"),
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Go on with a bench: its folder, id, or 'latest'."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the cells and how long they may take.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Run every pipeline, workload and policy of a spec with every seed, on all cores.
+
+    Ctrl-C keeps what is done; --resume goes on from there.
+    """
+    from penstock.bench.spec import load
+    from penstock.bench.start import create_folder, resumed
+    from penstock.report import runs
+
+    if spec is None and resume is None:
+        raise InputError("give a bench spec, or --resume RUN; examples are in examples/bench/")
+    folder = runs.find(resume, out) if resume is not None else None
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"no bench at {folder}; --resume takes its folder, its id or 'latest'")
+    if spec is not None:
+        plan = load(spec, seeds=seeds)
+    elif seeds is not None:
+        raise InputError("--seeds cannot change a bench that is resumed; start a new one")
+    else:
+        assert folder is not None
+        plan = resumed(folder)
+    check_workers(workers)
+    if dry_run:
+        _show_plan(plan, workers, as_json)
+        return
+    if folder is None:
+        runs.check_writable(out)
+        folder = create_folder(plan, out)
+    run_plan(plan, folder, workers=workers)
+    report_bench(folder, as_json=as_json)
+
+
+def run_plan(plan: BenchSpec, folder: Path, *, workers: int | None, save: bool = True) -> Results:
+    """Run what a folder does not hold yet, with a progress bar; says how to go on if stopped."""
+    from penstock.bench.runner import run
+
+    total = len(plan.cells) * len(plan.seeds)
+    finished = 0
+    with output.progress() as bar:
+        task = bar.add_task(f"{plan.name}, {total} runs", total=total)
+
+        def progress(done: int, total: int) -> None:
+            nonlocal finished
+            finished = done
+            bar.update(task, completed=done)
+
+        try:
+            return run(
+                plan.cells,
+                plan.seeds,
+                folder,
+                workers=workers,
+                progress=progress,
+                journals=plan.journals,
+                traces=save,
+            )
+        except (KeyboardInterrupt, PenstockError):
+            if finished and save:
+                bar.stop()
+                output.say(f"stopped after {finished} of {total} runs; they are in {folder}")
+                output.say(f"go on with: penstock bench --resume {folder}")
+            raise
+
+
+def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
+    """Rebuild the report of a bench and print it; returns the page."""
+    from penstock.bench.finish import finish
+
+    done = finish(folder, base=base)
+    show(done, as_json=as_json, differences=base is not None)
+    return done.files["page"]
+
+
+def show(done: Finished, *, as_json: bool, differences: bool = False) -> None:
+    """The tables of a bench and where its files are, or all of it as JSON."""
+    from penstock.bench.finish import document
+    from penstock.report.bench_tables import FRONT, against_table, group_table
+
+    if as_json:
+        output.print_json(document(done))
+        return
+    screen = output.console()
+    for group in done.groups:
+        screen.print(group_table(group))
+        screen.print()
+        if differences and group.against:
+            screen.print(against_table(group))
+            screen.print()
+    screen.print(FRONT, style="dim")
+    if done.files:
+        screen.print()
+    for name, path in done.files.items():
+        screen.print(f"{name:8}{path}", soft_wrap=True)
+    if not done.results.complete and done.results.folder is not None:
+        output.say(f"not complete; go on with: penstock bench --resume {done.results.folder}")
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a number of processes that cannot be, before anything is written."""
+    if workers is not None and workers < 1:
+        raise InputError(f"--workers {workers} must be ≥ 1")
+
+
+def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
+    from penstock.bench.start import effective, estimate_seconds
+    from penstock.report import units
+
+    seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)
+    runs = len(plan.cells) * len(plan.seeds)
+    if as_json:
+        output.print_json(
+            {
+                "name": plan.name,
+                "seeds": list(plan.seeds),
+                "runs": runs,
+                "seconds": seconds,
+                "cells": [effective(cell) for cell in plan.cells],
+            }
+        )
+        return
+    screen = output.console()
+    for cell in plan.cells:
+        screen.print(cell.key, soft_wrap=True)
+    screen.print(
+        f"\n{len(plan.cells)} cells × {len(plan.seeds)} seeds = {runs} runs, "
+        f"about {units.seconds(seconds)}. Nothing was written."
+    )

@@ -1,0 +1,212 @@
+"""The page of a bench: one HTML file with the picture, every score, and the runs over time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from penstock import __version__
+from penstock.report import units
+from penstock.report.bench_tables import (
+    COMPARED,
+    FRONT,
+    MARK,
+    NAMES,
+    Figure,
+    Group,
+    figure_text,
+    versus_text,
+)
+from penstock.report.page import asset, script_json
+
+# What is shown of every run: score, name, unit, factor.
+SCORES: Sequence[tuple[str, str, str, float]] = (
+    ("slots_mean", "slots, mean", "", 1.0),
+    ("slots_max", "slots, most", "", 1.0),
+    ("slot_seconds", "slot-hours", "h", 1 / 3600),
+    ("regret", "more slot-seconds than the oracle", "%", 100.0),
+    ("latency_mean", "queue latency, mean", "s", 1.0),
+    ("latency_p50", "queue latency, p50", "s", 1.0),
+    ("latency_p95", "queue latency, p95", "s", 1.0),
+    ("latency_p99", "queue latency, p99", "s", 1.0),
+    ("latency_max", "queue latency, most", "s", 1.0),
+    ("e2e_mean", "end-to-end latency, mean", "s", 1.0),
+    ("e2e_p95", "end-to-end latency, p95", "s", 1.0),
+    ("slo_seconds", "beyond the latency objective", "s", 1.0),
+    ("throughput", "consumed of what was offered", "%", 100.0),
+    ("expired", "records expired", "M", 1e-6),
+    ("cpu_mean", "CPU, mean", "%", 100.0),
+    ("actions", "scaling actions", "", 1.0),
+    ("downtime", "downtime", "s", 1.0),
+    ("accuracy_o", "accuracy O: slots too many", "", 1.0),
+    ("accuracy_u", "accuracy U: slots too few", "", 1.0),
+    ("timeshare_o", "timeshare O", "%", 100.0),
+    ("timeshare_u", "timeshare U", "%", 100.0),
+    ("excess_time", "excess time", "%", 100.0),
+    ("forecast_error", "forecast error", "%", 100.0),
+    *(
+        (f"stage{k}_{what}", f"stage {k}: {words}", unit, factor)
+        for k in (1, 2)
+        for what, words, unit, factor in (
+            ("minutes", "minutes to the last action", "min", 1.0),
+            ("actions", "actions", "", 1.0),
+            ("converged", "converged", "%", 100.0),
+        )
+    ),
+)
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<title>{title} – Penstock</title>
+<style>{uplot_css}</style>
+<style>{css}
+.pareto {{ width: 100%; height: auto; background: #fff; border-radius: 6px; }}
+td.front {{ font-weight: 600; }}</style>
+</head>
+<body>
+<main>
+<header><h1>{title}</h1><p class="sub">{subtitle}</p></header>
+<section><h2>Latency against slots</h2><img class="pareto" alt="mean queue latency against \
+slot-seconds, by policy" src="data:image/png;base64,{picture}"></section>
+{groups}
+<section><h2>Configuration</h2><details><summary>What was run</summary>\
+<pre>{config}</pre></details></section>
+<footer>{footer}</footer>
+</main>
+<script type="application/json" id="data">{data}</script>
+<script>{uplot_js}</script>
+<script>{js}</script>
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """The first seed of a group over time: minutes, the oracle's slots, and each policy's."""
+
+    time: Sequence[float]
+    oracle: Sequence[float]
+    slots: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    latency: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+def write(
+    path: Path,
+    groups: Sequence[Group],
+    lines: Sequence[Lines | None],
+    *,
+    title: str,
+    subtitle: str,
+    picture: Path,
+    config: Mapping[str, Any],
+) -> Path:
+    """Write the page; everything that a user wrote is escaped."""
+    text = _PAGE.format(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        picture=base64.b64encode(picture.read_bytes()).decode("ascii"),
+        groups="".join(_section(n, g, lines[n]) for n, g in enumerate(groups)),
+        config=escape(json.dumps(config, indent=2, ensure_ascii=False)),
+        footer=escape(f"{path.parent.resolve().name} · Penstock {__version__}"),
+        data=script_json([_data(g, lines[n]) for n, g in enumerate(groups)]),
+        uplot_css=asset("vendor", "uPlot.min.css"),
+        uplot_js=asset("vendor", "uPlot.iife.min.js"),
+        css=asset("assets", "page.css"),
+        js=asset("assets", "bench.js"),
+    )
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+    return path
+
+
+def _section(number: int, group: Group, lines: Lines | None) -> str:
+    charts = ""
+    if lines is not None:
+        charts = (
+            "<h2>Slots <small>the first seed</small></h2>"
+            f'<div class="chart" id="slots-{number}"></div>'
+            "<h2>Queue latency <small>seconds, the first seed</small></h2>"
+            f'<div class="chart" id="latency-{number}"></div>'
+        )
+    return (
+        f"<section><h2>{escape(group.title)} <small>{escape(group.note)}</small></h2>"
+        f'<div class="scroll"><table>{_head(group)}<tbody>{"".join(_rows(group))}</tbody></table>'
+        f'</div><p class="hint">{escape(FRONT)}</p>{_against(group)}{charts}</section>'
+    )
+
+
+def _head(group: Group) -> str:
+    labels = [f"{row.label} {MARK}" if row.front else row.label for row in group.rows]
+    names = "".join(f'<th class="num">{escape(label)}</th>' for label in (*labels, "oracle"))
+    return f"<thead><tr><th>Score</th>{names}</tr></thead>"
+
+
+def _rows(group: Group) -> Iterable[str]:
+    for score, name, unit, factor in SCORES:
+        figures = [row.figures.get(score) for row in group.rows]
+        if all(figure is None for figure in figures):
+            continue
+        cells = "".join(
+            f'<td class="num">{escape(_text(figure, factor))}</td>'
+            for figure in (*figures, group.oracle.get(score))
+        )
+        small = f" <small>{escape(unit)}</small>" if unit else ""
+        yield f"<tr><td>{escape(name)}{small}</td>{cells}</tr>"
+
+
+def _text(figure: Figure | None, factor: float) -> str:
+    if figure is None:
+        return units.UNKNOWN
+    half = None if figure.half_width is None else figure.half_width * factor
+    return figure_text(Figure(mean=figure.mean * factor, half_width=half))
+
+
+def _against(group: Group) -> str:
+    if not group.against:
+        return ""
+    head = "".join(f'<th class="num">{escape(NAMES[score])}</th>' for score in COMPARED)
+    rows = "".join(
+        f"<tr><td>{escape(row.label)}</td>"
+        + "".join(
+            f'<td class="num">{escape(versus_text(row.differences.get(score)))}</td>'
+            for score in COMPARED
+        )
+        + "</tr>"
+        for row in group.against
+    )
+    return (
+        f"<details><summary>Differences from {escape(group.base)}, paired by seed; a tie where "
+        'the 95 % interval holds 0</summary><div class="scroll"><table><thead><tr><th>Policy</th>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
+    )
+
+
+def _data(group: Group, lines: Lines | None) -> dict[str, Any]:
+    if lines is None:
+        return {"title": group.title, "time": [], "oracle": [], "policies": []}
+    return {
+        "title": group.title,
+        "time": _short(lines.time),
+        "oracle": _short(lines.oracle),
+        "policies": [
+            {"label": label, "slots": _short(slots), "latency": _short(lines.latency[label])}
+            for label, slots in lines.slots.items()
+        ],
+    }
+
+
+def _short(values: Sequence[float]) -> list[float]:
+    return [round(float(value), 2) for value in values]
