@@ -105,17 +105,27 @@ class Actions:
         """The last few actions that are in force, with their cost as far as it is known."""
         if not self._open:
             return self._shown
-        for action in [a for a in self._open if a.done <= now]:
+        settled = []
+        for action in self._open:
+            if action.done > now:
+                continue
             cost = action.rescale
-            back = delivered[action.looked : now] >= action.rate * (1.0 - 1e-9)
-            if back.any():
-                steady = action.looked + int(back.argmax()) + 1 - cost.time
+            since = delivered[action.looked : now]
+            if len(since) and since.max() >= (back := action.rate * (1.0 - 1e-9)):
+                steady = action.looked + int((since >= back).argmax()) + 1 - cost.time
                 cost = replace(cost, steady=steady)
             action.looked = now
-            self._costs[action.number] = cost
-            if cost.steady is not None or now - cost.time > PATIENCE:
-                self._open.remove(action)
+            over = cost.steady is not None or now - cost.time > PATIENCE
+            if over:
+                settled.append(action)
+            if over or action.number not in self._costs:
+                self._show(action.number, cost)
+        if settled:
+            self._open = [a for a in self._open if a not in settled]
+        return self._shown
+
+    def _show(self, number: int, cost: Rescale) -> None:
+        self._costs[number] = cost
         while len(self._costs) > KEPT:
             del self._costs[min(self._costs)]
         self._shown = tuple(self._costs.values())
-        return self._shown

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
+from penstock.core.quick import maker
 from penstock.simulator import kernel as k
 from penstock.simulator.actions import Actions
 from penstock.simulator.arrivals import cumulative
@@ -19,6 +20,7 @@ from penstock.workloads.patterns import Pattern
 
 NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
 BEFORE = 15  # seconds before an action that its throughput is compared with
+_operator_seen, _snapshot = maker(OperatorSeen), maker(Snapshot)
 SLOWEST = 0.1  # capacity noise never takes an operator below this share of its speed
 
 
@@ -137,7 +139,7 @@ class FluidEngine:
         window = self._now - self._seen
         self._seen = self._now
         operators = self._operators(float(window)) if window else self._unmeasured()
-        return Snapshot(
+        return _snapshot(
             time=float(self._now),
             window=float(window),
             pipeline=self.spec.pipeline,
@@ -172,7 +174,7 @@ class FluidEngine:
         ):
             slots, offered, arrival, output, rate, busy, idle, held, cpu, full, lag, age = readings
             worked = arrival > 0
-            operators[name] = OperatorSeen(
+            operators[name] = _operator_seen(
                 parallelism=slots,
                 offered_rate=offered if source else None,
                 arrival_rate=arrival if up else None,

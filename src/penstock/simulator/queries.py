@@ -16,8 +16,8 @@ from penstock.core.pipeline import Operator, Pipeline
 from penstock.simulator.spec import FluidSpec
 
 GROUPS = 128  # key groups of a keyed operator, Flink's default
-# What the busy share reads at saturation: sources wait for the log, keyed operators for state.
-BUSY, BUSY_WAITING = 0.95, 0.73
+# What the busy share reads at saturation; a source also waits for its log.
+BUSY, BUSY_SOURCE = 0.94, 0.73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +94,7 @@ def _spec(
         source_shares=shares or {},
         key_groups={name: GROUPS for name, step in steps.items() if step.keyed},
         cpu_factors={name: step.cpu_factor for name, step in steps.items()},
-        busy_ceilings={
-            name: BUSY_WAITING if name in sources or step.keyed else BUSY
-            for name, step in steps.items()
-        },
+        busy_ceilings={name: BUSY_SOURCE if name in sources else BUSY for name in steps},
         fires_every={n: s.fires_every for n, s in steps.items() if s.fires_every is not None},
         state_per_record={n: s.state_per_record for n, s in steps.items()},
         state_seconds={n: s.state_seconds for n, s in steps.items() if s.state_seconds is not None},
@@ -113,7 +110,7 @@ Q1 = Query(
     name="q1",
     title="currency conversion: a map",
     spec=_spec(
-        {"source": _Step(cost=0.6), "map": _Step(cost=3.1), "sink": _Step(cost=1.3)}, _CHAIN, 5
+        {"source": _Step(cost=0.6), "map": _Step(cost=3.1), "sink": _Step(cost=1.25)}, _CHAIN, 5
     ),
     low=200e3,
     high=2.2e6,
@@ -143,18 +140,18 @@ Q3 = Query(
     title="local items: a join that keeps 5 minutes",
     spec=_spec(
         {
-            "persons": _Step(cost=15.0),
-            "filter": _Step(cost=4.0, selectivity=0.5),
-            "auctions": _Step(cost=7.5),
+            "persons": _Step(cost=5.0),
+            "filter": _Step(cost=5.0, selectivity=0.5),
+            "auctions": _Step(cost=5.0),
             "join": _Step(
-                cost=195.0,
+                cost=220.0,
                 selectivity=0.2,
                 keyed=True,
                 state_per_record=1.0,
                 state_seconds=300.0,
                 cpu_factor=0.75,
             ),
-            "sink": _Step(cost=10.0),
+            "sink": _Step(cost=20.0),
         },
         [("persons", "filter"), ("filter", "join"), ("auctions", "join"), ("join", "sink")],
         10,
@@ -173,7 +170,7 @@ Q5 = Query(
         {
             "source": _Step(cost=5.0),
             "window": _Step(
-                cost=36.0,
+                cost=39.0,
                 selectivity=0.1,
                 keyed=True,
                 fires_every=60.0,
@@ -181,7 +178,7 @@ Q5 = Query(
                 state_seconds=300.0,
                 cpu_factor=0.75,
             ),
-            "sink": _Step(cost=5.5),
+            "sink": _Step(cost=5.0),
         },
         [("source", "window"), ("window", "sink")],
         10,
@@ -233,7 +230,7 @@ Q11 = Query(
                 state_seconds=10.0,
                 cpu_factor=0.83,
             ),
-            "sink": _Step(cost=1.0),
+            "sink": _Step(cost=0.9),
         },
         [("source", "window"), ("window", "sink")],
         10,
