@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import inspect
+import pickle
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.core.cap import shrunk
 from penstock.core.errors import InputError
-from penstock.core.guards import Blackout, Guards
-from penstock.core.model import Need, Proposal, Slot, Snapshot
+from penstock.core.guards import Blackout, Effect, Guards
+from penstock.core.loop import Decision, State
+from penstock.core.model import (
+    Change,
+    Need,
+    OperatorSeen,
+    Placement,
+    Proposal,
+    Slot,
+    Snapshot,
+)
 from penstock.core.pipeline import Operator
+from penstock.core.quick import maker, quick_init
 from tests.scenarios import NAMES, healthy, pipeline, with_all
 
 
@@ -197,8 +213,6 @@ def test_more_need_never_means_fewer_slots(a: float, b: float, shared: bool) -> 
 
 
 def test_slots_named_for_removal_reach_the_change() -> None:
-    from penstock.core.model import Placement
-
     seen = healthy()
     proposal = Proposal(
         needs={"map": Need(slots=3)}, place={"map": Placement(remove=("map-2",))}, reason="test"
@@ -207,6 +221,105 @@ def test_slots_named_for_removal_reach_the_change() -> None:
     assert targets["map"].remove == ("map-2",)
 
 
-def test_operator_and_slot_types_are_values() -> None:
-    assert Operator(pool="p") == Operator(pool="p")
-    assert Slot(id="1") == Slot(id="1")
+VALUES = [
+    Operator(pool="p", partitions=4),
+    OperatorSeen(parallelism=2.0, busy=0.5),
+    Slot(id="1", node="far"),
+    Snapshot(time=1.0, window=15.0, pipeline=pipeline(), operators={}, pools={}),
+    Need(slots=1.5),
+    Placement(add_on=("n",)),
+    Proposal(reason="test", needs={"map": Need(slots=2.0)}),
+    Change(before=1, slots=2, raw=1.5),
+    Effect(guard="cap", pool="map", before=3.0, after=2.0, why="test"),
+    State(memory={"a": [1]}, last_seen=1.0),
+    Decision(seen=healthy(), proposal=Proposal(reason="test"), notes=("odd",)),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_values_are_frozen_comparable_and_copyable(value: Any) -> None:
+    fields = dataclasses.fields(value)
+    for f in fields:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, f.name, None)
+    with pytest.raises((AttributeError, TypeError)):
+        value.something_else = 1  # slots: no other field
+    kind = type(value)
+    again = kind(**{f.name: getattr(value, f.name) for f in fields})
+    for same in (
+        again,
+        replace(value),
+        copy.copy(value),
+        copy.deepcopy(value),
+        pickle.loads(pickle.dumps(value)),
+    ):
+        assert same == value and type(same) is kind and repr(same) == repr(value)
+    with pytest.raises(TypeError, match="positional"):
+        kind(1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        kind(nonsense=1)
+    parameters = inspect.signature(kind).parameters
+    assert list(parameters) == [f.name for f in fields]
+
+
+@pytest.mark.parametrize("value", VALUES[1:], ids=lambda value: type(value).__name__)
+def test_a_maker_makes_what_the_class_makes(value: Any) -> None:
+    kind = type(value)
+    given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    needed = {
+        f.name: given[f.name]
+        for f in dataclasses.fields(value)
+        if f.default is f.default_factory is dataclasses.MISSING
+    }
+    make = maker(kind)
+    for arguments in (given, needed):
+        assert make(**arguments) == kind(**arguments)
+        assert type(make(**arguments)) is kind
+    assert make(**given) is not make(**given)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(make(**given), next(iter(given)), None)
+    assert pickle.loads(pickle.dumps(make(**given))) == value
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        make(**given, nonsense=1)
+    if needed:
+        with pytest.raises(TypeError, match="missing"):
+            make()
+
+
+def test_a_class_that_checks_its_fields_has_no_maker() -> None:
+    for quick in (maker, quick_init):
+        with pytest.raises(TypeError, match="Guards has a __post_init__"):
+            quick(Guards)
+
+
+def test_defaults_of_a_proposal_are_its_own() -> None:
+    one, two = Proposal(reason="a"), Proposal(reason="a")
+    assert one == two and one.needs is not two.needs
+    with pytest.raises(TypeError, match="reason"):
+        Proposal()  # type: ignore[call-arg]
+
+
+@given(
+    planned=st.lists(st.integers(1, 60), min_size=1, max_size=12),
+    minimum=st.integers(1, 3),
+    spare=st.integers(0, 100),
+)
+def test_shrinking_takes_what_is_too_much_from_the_largest(
+    planned: list[int], minimum: int, spare: int
+) -> None:
+    """Against the rule written down naively, with a search for the largest each time."""
+    sizes = {f"p{i}": max(slots, minimum) for i, slots in enumerate(planned)}
+    floor, total = minimum * len(sizes), sum(sizes.values())
+    room = min(floor + spare, total - 1)
+    if room < floor:
+        return
+    expected = {
+        pool: minimum + round((room - floor) / (total - floor) * (slots - minimum))
+        for pool, slots in sizes.items()
+    }
+    while sum(expected.values()) > room:
+        largest = next(p for p, slots in expected.items() if slots == max(expected.values()))
+        expected[largest] -= 1
+    assert shrunk(sizes, room, minimum) == expected
+    assert sum(expected.values()) <= room
+    assert all(minimum <= expected[pool] <= slots for pool, slots in sizes.items())

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.bench import speed
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.journal import Header, Journal, read, replay
 from penstock.core.loop import Decision, Loop, State, plan
-from penstock.core.model import Change, Need, Proposal, Slot, Snapshot
+from penstock.core.model import Change, Need, OperatorSeen, Proposal, Slot, Snapshot
+from penstock.core.sanity import believable
 from penstock.policies import DS2, HpaCpu, create
-from tests.scenarios import healthy, with_all
+from penstock.report.series import ticks_of
+from tests.scenarios import NAMES, healthy, with_all
 
 
 @dataclass
@@ -96,6 +100,49 @@ def test_the_explanation_names_sizes_raw_figure_and_guard() -> None:
     assert "step-limit 12→6: at most +2 per action" in line
 
 
+@pytest.mark.parametrize("field", [f.name for f in fields(OperatorSeen) if f.default is None])
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, 1e300])
+def test_a_reading_that_cannot_be_true_is_not_shown_to_the_policy(field: str, bad: float) -> None:
+    seen = healthy()
+    broken = replace(seen.operators["source"], **{field: bad})
+    believed, notes = believable(replace(seen, operators={**seen.operators, "source": broken}))
+    assert getattr(believed.operators["source"], field) is None
+    assert [note.split(" = ")[0] for note in notes] == [f"source: {field}"]
+    assert believable(seen) == (seen, ())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "good"),
+    [
+        ("cpu", 1.9, True), ("cpu", 2.1, False), ("cpu", 0.0, False),
+        ("busy", 1.04, True), ("busy", 1.06, False), ("busy", 0.0, True),
+        ("service_rate", 0.0, False), ("arrival_rate", 0.0, True), ("lag", 1e14, True),
+    ],
+)  # fmt: skip
+def test_where_belief_ends(field: str, value: float, good: bool) -> None:
+    seen = with_all(healthy(), **{field: value})
+    assert (believable(seen)[1] == ()) is good
+
+
+@pytest.mark.parametrize(
+    ("slot", "good"),
+    [
+        (Slot(id="1"), True),
+        (Slot(id="1", cpu=0.5), True),
+        (Slot(id="1", load=0.0), True),
+        (Slot(id="1", cpu=0.0), False),
+        (Slot(id="1", load=math.nan), False),
+    ],
+)
+def test_slots_are_believed_one_by_one(slot: Slot, good: bool) -> None:
+    seen = healthy(shared=True)
+    seen = replace(seen, pools={"all": (Slot(id="0", cpu=0.4, load=0.5), slot)})
+    believed, notes = believable(seen)
+    assert (notes == ()) is good
+    assert believed.pools["all"][0] == seen.pools["all"][0]
+    assert believed.pools["all"][1] == (slot if good else Slot(id="1"))
+
+
 def test_an_infinite_need_is_not_a_need() -> None:
     @dataclass(frozen=True)
     class Endless(Broken):
@@ -104,6 +151,109 @@ def test_an_infinite_need_is_not_a_need() -> None:
 
     decision, _ = plan(Endless(), Guards(), healthy(), State())
     assert decision.changes == {}
+
+
+@dataclass(frozen=True)
+class Restless:
+    """Wants another size whenever it is asked; remembers when it was."""
+
+    def start(self, seed: int) -> list[float]:
+        return []
+
+    def decide(self, seen: Snapshot, memory: list[float]) -> tuple[Proposal, list[float]]:
+        needs = {"map": Need(slots=float(4 + (seen.slots("map") == 4)))}
+        return Proposal(needs=needs, reason="restless"), [*memory, seen.time]
+
+
+def acted_at(guards: Guards) -> tuple[list[float], Loop, list[Decision]]:
+    """When a restless policy acts in 64 ticks of 15 s from time 1000 on."""
+    made: list[Decision] = []
+    engine = ScriptedEngine([healthy(time=1000.0 + 15.0 * i) for i in range(64)])
+    loop = Loop(
+        engine, Restless(), guards, mode="act", record=lambda decision, _: made.append(decision)
+    )
+    loop.run(period=15.0, ticks=64)
+    return [d.seen.time for d in made if d.applied], loop, made
+
+
+def test_a_loop_that_sleeps_acts_every_315_seconds() -> None:
+    assert acted_at(Guards(cool_down=300.0))[0] == [1000.0, 1300.0, 1600.0, 1900.0]
+    assert acted_at(Guards(cool_down=300.0, sleep=True))[0] == [1000.0, 1315.0, 1630.0, 1945.0]
+
+
+def test_a_sleeping_loop_does_not_ask_the_policy() -> None:
+    times, loop, made = acted_at(Guards(cool_down=300.0, sleep=True))
+    assert loop.state.memory == times  # asked only when it could act
+    assert loop.state.last_seen == 1945.0
+    assert len(acted_at(Guards(cool_down=300.0))[1].state.memory) == len(made) == 64
+
+
+def test_a_sleeping_decision_keeps_every_size_and_says_how_long() -> None:
+    state = State(memory={"kept": 1}, last_seen=1000.0, last_action=1000.0)
+    guards = Guards(cool_down=300.0, sleep=True)
+    decision, after = plan(Broken(), guards, healthy(time=1015.0), state)
+    assert {p: (c.before, c.slots, c.raw) for p, c in decision.targets.items()} == dict.fromkeys(
+        NAMES, (4, 4, 4.0)
+    )
+    assert decision.changes == {} and decision.effects == ()
+    assert "no change: asleep, 285 s of the cool-down left" in decision.explain()
+    assert after == replace(state, last_seen=1015.0)
+    decision, _ = plan(Broken(), guards, healthy(time=1300.0), state)
+    assert "asleep, 0 s" in decision.proposal.reason
+    decision, _ = plan(Broken(), guards, healthy(time=1300.5), state)
+    assert "out of ideas" in decision.proposal.reason
+
+
+def test_a_sleeping_loop_still_brings_a_pool_back_into_its_bounds() -> None:
+    guards = Guards(maximum=3, cool_down=300.0, sleep=True)
+    state = State(last_action=1000.0)
+    decision, _ = plan(Broken(), guards, healthy(time=1015.0), state)
+    assert {p: c.slots for p, c in decision.changes.items()} == dict.fromkeys(NAMES, 3)
+    assert {e.guard for e in decision.effects} == {"bounds"}
+    decision, _ = plan(Broken(), guards, replace(healthy(time=1015.0), acting=True), state)
+    assert decision.changes == {}
+
+
+def test_without_an_action_there_is_nothing_to_sleep_off() -> None:
+    guards = Guards(cool_down=300.0, sleep=True)
+    loop = Loop(ScriptedEngine(loads(900.0, 900.0, 900.0)), Restless(), guards)  # only advises
+    loop.run(period=15.0, ticks=3)
+    assert loop.state.memory == [1000.0, 1015.0, 1030.0]
+
+
+def test_a_stale_snapshot_is_stale_in_sleep_too() -> None:
+    state = State(last_seen=1015.0, last_action=1000.0)
+    guards = Guards(cool_down=300.0, sleep=True)
+    decision, after = plan(Broken(), guards, healthy(time=1015.0), state)
+    assert "stale" in decision.explain() and after == state
+
+
+def test_one_decision_sizes_every_operator_of_a_large_graph() -> None:
+    spec = speed.graph(60)
+    seen = speed.snapshot(spec)
+    assert [len(seen.pipeline.upstream[f"o{i}"]) for i in (0, 9, 10, 59)] == [0, 0, 2, 2]
+    decision, _ = plan(DS2(over_provisioning=1.0), Guards(maximum=10**6), seen, State())
+    assert len(decision.proposal.needs) == len(decision.targets) == 60
+    demand = sum(seen.operators[s].offered_rate or 0.0 for s in seen.pipeline.sources) / 10
+    for change in decision.targets.values():  # every layer passes on what it gets
+        assert change.raw == pytest.approx(demand / 100e3, rel=0.25)
+    with pytest.raises(InputError, match="at least 10"):
+        speed.graph(9)
+
+
+@pytest.mark.parametrize(
+    ("mean", "ms", "code"),
+    [(29.0, (1.0, 4.0, 16.0), 0), (31.0, (1.0, 4.0, 16.0), 1), (29.0, (1.0, 4.0, 40.0), 1)],
+)
+def test_a_missed_budget_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, mean: float, ms: tuple[float, ...], code: int
+) -> None:
+    measured = replace(speed.measure_decision(runs=2, operators=20), mean=mean, budget=30.0)
+    scaling = speed.Scaling(what="seeds", sizes=(1, 4, 16), ms=ms)
+    monkeypatch.setattr(speed, "measure_speed", lambda: measured)
+    monkeypatch.setattr(speed, "measure_decision", lambda: replace(measured, mean=1.0))
+    monkeypatch.setattr(speed, "measure_scaling", lambda: (scaling,))
+    assert speed.main() == code
 
 
 def journal_of(
@@ -122,9 +272,10 @@ def journal_of(
     return made
 
 
-@pytest.mark.parametrize("policy", [DS2(), HpaCpu(), create("static", {"slots": 3})])
-def test_a_journal_replays_to_the_same_decisions(tmp_path: Path, policy: Any) -> None:
-    guards = Guards(cool_down=40.0, tolerance=0.1, step_up=5)
+@pytest.mark.parametrize("sleep", [False, True])
+@pytest.mark.parametrize("policy", [DS2(), HpaCpu(), create("static", {"slots": 3}), Restless()])
+def test_a_journal_replays_to_the_same_decisions(tmp_path: Path, policy: Any, sleep: bool) -> None:
+    guards = Guards(cool_down=40.0, tolerance=0.1, step_up=5, sleep=sleep)
     made = journal_of(
         tmp_path / "j", policy, loads(900, 4000, 4100, 0, 900, 800, 7000, 500, 500), guards
     )
@@ -134,6 +285,11 @@ def test_a_journal_replays_to_the_same_decisions(tmp_path: Path, policy: Any) ->
     again = replay(entries, policy, header.guards, header.seed)
     assert [d.proposal for d in again] == [d.proposal for d in made]
     assert [d.targets for d in again] == [d.targets for d in made]
+    slept = any("asleep" in d.proposal.reason for d in again)
+    assert slept is (sleep and any(d.applied for d in made))
+    for tick in ticks_of(entries):  # a report can be made of it, asleep or not
+        assert tick.target_total is not None
+        assert tick.target_total == tick.total or tick.news
 
 
 def test_a_torn_last_line_is_left_out_and_any_other_is_an_error(tmp_path: Path) -> None:

@@ -6,16 +6,26 @@ ideas and not cool-downs. Each one that changes a figure leaves an ``Effect``.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, isfinite
 from typing import Literal
 
+from penstock.core.blackout import Blackout
+from penstock.core.cap import shrunk
 from penstock.core.errors import InputError
-from penstock.core.model import Change, Proposal, Snapshot
+from penstock.core.lag import lag_seconds
+from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
+from penstock.core.needs import need_of
+from penstock.core.quick import maker, quick_init
 
-DAY = 86400.0
+__all__ = ["Blackout", "Effect", "Guards", "is_action", "lag_seconds"]
+
+Row = tuple[str, int, Need | None, int]  # pool, slots before, its need, slots planned
+Hold = Literal["in-flight", "blackout", "cool-down"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What one guard did to the target of a pool."""
@@ -27,43 +37,7 @@ class Effect:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blackout:
-    """A daily time without actions: seconds after midnight UTC; may run past midnight.
-
-    >>> Blackout.parse("22:00-06:30").covers(23 * 3600.0)
-    True
-    """
-
-    start: float
-    end: float
-
-    def __post_init__(self) -> None:
-        for value in (self.start, self.end):
-            if not 0 <= value <= DAY:
-                raise InputError(f"blackout time {value} s must lie within a day, 0 to {DAY:.0f} s")
-        if self.start == self.end:
-            raise InputError("a blackout must not begin and end at the same time")
-
-    @classmethod
-    def parse(cls, text: str) -> Blackout:
-        """Read ``HH:MM-HH:MM``, UTC."""
-        try:
-            (h1, m1), (h2, m2) = (part.split(":") for part in text.split("-"))
-            hours, minutes = (int(h1), int(h2)), (int(m1), int(m2))
-        except ValueError:
-            raise InputError(f"blackout {text!r} must look like 22:00-06:30 (UTC)") from None
-        if not all(0 <= h <= 24 and 0 <= m < 60 for h, m in zip(hours, minutes, strict=True)):
-            raise InputError(f"blackout {text!r}: hours go from 00 to 24, minutes from 00 to 59")
-        start, end = (h * 3600.0 + m * 60.0 for h, m in zip(hours, minutes, strict=True))
-        return cls(start=start, end=end)
-
-    def covers(self, time: float) -> bool:
-        """Whether a time (seconds since an epoch at midnight UTC) falls into it."""
-        now = time % DAY
-        if self.start < self.end:
-            return self.start <= now < self.end
-        return now >= self.start or now < self.end
+_change, _made_effect = maker(Change), maker(Effect)  # for every pool at every tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +51,9 @@ class Guards:
     ``over_provisioning`` factor on every need · ``blackouts`` daily times without actions ·
     ``drain`` no scale-down while the lag is worth more seconds of input than this ·
     ``useful`` whether slots beyond the number of partitions are refused · ``max_age`` seconds
-    after which a reading is stale.
+    after which a reading is stale · ``sleep`` whether the loop sleeps through the cool-down, as
+    the thesis's does: no decision is made until more than ``cool_down`` seconds after the last
+    action.
 
     The defaults limit nothing but 1 to 80 slots, as in the thesis.
     """
@@ -95,6 +71,7 @@ class Guards:
     drain: float | None = None
     useful: bool = True
     max_age: float = 120.0
+    sleep: bool = False
 
     def __post_init__(self) -> None:
         if self.minimum < 1:
@@ -112,10 +89,20 @@ class Guards:
             raise InputError(f"at_cap {self.at_cap!r} must be 'shrink' or 'cancel'")
         for name in ("cool_down", "tolerance", "drain", "max_age"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
+            if value is not None and not (isfinite(value) and value >= 0):
                 raise InputError(f"{name} {value} must be a finite number ≥ 0")
-        if not (math.isfinite(self.over_provisioning) and self.over_provisioning > 0):
+        if not (isfinite(self.over_provisioning) and self.over_provisioning > 0):
             raise InputError(f"over_provisioning {self.over_provisioning} must be above 0")
+
+    def asleep(self, now: float, last_action: float | None) -> float | None:
+        """Seconds of the cool-down left while the loop sleeps through it; ``None`` if awake.
+
+        A loop that looks every 15 s and sleeps for 300 s decides 315 s after an action: it is
+        still asleep at the look after 300 s.
+        """
+        if not self.sleep or last_action is None or now - last_action > self.cool_down:
+            return None
+        return self.cool_down - (now - last_action)
 
     def apply(
         self, proposal: Proposal, seen: Snapshot, last_action: float | None
@@ -125,176 +112,179 @@ class Guards:
         Sum the needs per pool, round up once, then guard. A pool that keeps its size is in the
         result too, with the raw figure; ``Change.slots == Change.before`` means no action.
         """
-        targets: dict[str, Change] = {}
-        sized: set[str] = set()
         effects: list[Effect] = []
-        for pool in seen.pipeline.pools:
-            before = seen.slots(pool)
-            raw, share = self._raw(pool, proposal, seen)
-            if raw is None:
+        rows: list[Row] = []
+        total = 0
+        for pool, members, useful in seen.pipeline.shares:
+            before = len(seen.pools.get(pool, ()))
+            need = need_of(pool, members, proposal, seen)
+            if need is None:
                 # The policy says nothing of this pool; only its bounds still hold.
                 slots = self._bounded(pool, before, effects)
-                targets[pool] = Change(before=before, slots=slots, raw=float(before))
-                continue
-            sized.add(pool)
-            slots = self._limited(pool, raw, before, seen, effects)
-            place = proposal.place.get(pool)
-            targets[pool] = Change(
-                before=before,
-                slots=slots,
-                raw=raw,
-                cpu_share=share,
-                add_on=place.add_on if place else (),
-                remove=place.remove if place else (),
-            )
-        if self.cap is not None:
-            self._under_cap(targets, sized, effects)
-        return self._held(targets, seen, last_action, effects), tuple(effects)
+            else:
+                slots = self._limited(pool, need.slots, before, useful, seen, effects)
+            rows.append((pool, before, need, slots))
+            total += slots
+        if self.cap is not None and total > self.cap:
+            rows = self._under_cap(rows, total, self.cap, effects)
+        return self._targets(rows, proposal, seen, last_action, effects), tuple(effects)
 
-    def _raw(
-        self, pool: str, proposal: Proposal, seen: Snapshot
-    ) -> tuple[float | None, float | None]:
-        whole = proposal.pool_needs.get(pool)
-        if whole is not None:
-            raw, share = whole.slots, whole.cpu_share
-        else:
-            raw, share, known = 0.0, None, False
-            for member in seen.pipeline.members(pool):
-                need = proposal.needs.get(member)
-                if need is None:
-                    raw += seen.operators[member].parallelism if member in seen.operators else 0.0
+    def _targets(
+        self,
+        rows: list[Row],
+        proposal: Proposal,
+        seen: Snapshot,
+        last_action: float | None,
+        effects: list[Effect],
+    ) -> dict[str, Change]:
+        """The plan as changes; those that the time is not right for are cancelled."""
+        hold = self._hold(seen, last_action)
+        why = ""
+        targets: dict[str, Change] = {}
+        for pool, before, need, slots in rows:
+            if need is None:
+                if slots == before:
+                    targets[pool] = _unchanged(before)
                     continue
-                known = True
-                raw += need.slots
-                if need.cpu_share is not None:
-                    share = max(share or 0.0, need.cpu_share)
-            if not known:
-                return None, None
-        if not (math.isfinite(raw) and raw >= 0):
-            return None, None
-        return raw * self.over_provisioning, share
+                raw, share, place = float(before), None, None
+            else:
+                raw, share = need.slots * self.over_provisioning, need.cpu_share
+                place = proposal.place.get(pool)
+            if (
+                hold is not None
+                and (slots != before or _reshapes(share, place, seen, pool))
+                # Outside the bounds need not wait for the cool-down.
+                and (hold != "cool-down" or self.minimum <= before <= self.maximum)
+            ):
+                why = why or self._why_held(hold, seen, last_action)
+                effects.append(_effect(hold, pool, slots, before, why))
+                slots, share, place = before, None, None
+            if share is None and place is None:
+                targets[pool] = _change(before=before, slots=slots, raw=raw)
+            else:
+                targets[pool] = _change(
+                    before=before,
+                    slots=slots,
+                    raw=raw,
+                    cpu_share=share,
+                    add_on=place.add_on if place else (),
+                    remove=place.remove if place else (),
+                )
+        return targets
 
     def _limited(
-        self, pool: str, raw: float, before: int, seen: Snapshot, effects: list[Effect]
+        self,
+        pool: str,
+        need: float,
+        before: int,
+        useful: int | None,
+        seen: Snapshot,
+        effects: list[Effect],
     ) -> int:
+        raw = need * self.over_provisioning
+        slots = ceil(raw - 1e-9) if raw < 1e9 else 10**9
         if self.tolerance and abs(raw / before - 1) <= self.tolerance:
-            if math.ceil(raw - 1e-9) != before:
+            if slots != before:
                 why = f"within {self.tolerance:.0%} of the present size"
-                effects.append(_effect("tolerance", pool, math.ceil(raw - 1e-9), before, why))
+                effects.append(_effect("tolerance", pool, slots, before, why))
             return self._bounded(pool, before, effects)
-        slots = math.ceil(min(raw, 1e9) - 1e-9)
-        useful = seen.pipeline.useful_slots(pool) if self.useful else None
-        if useful is not None and slots > useful:
+        if useful is not None and slots > useful and self.useful:
             why = f"only {useful} partitions can be worked on at once"
             effects.append(_effect("useful-parallelism", pool, slots, useful, why))
             slots = useful
-        if self.step_up is not None and slots > before + self.step_up:
-            why = f"at most +{self.step_up} per action"
-            effects.append(_effect("step-limit", pool, slots, before + self.step_up, why))
-            slots = before + self.step_up
+        if slots > before:
+            if self.step_up is not None and slots > before + self.step_up:
+                why = f"at most +{self.step_up} per action"
+                effects.append(_effect("step-limit", pool, slots, before + self.step_up, why))
+                slots = before + self.step_up
+        elif slots < before:
+            slots = self._lowered(pool, slots, before, seen, effects)
+        return self._bounded(pool, slots, effects)
+
+    def _lowered(
+        self, pool: str, slots: int, before: int, seen: Snapshot, effects: list[Effect]
+    ) -> int:
         if self.step_down is not None and slots < before - self.step_down:
             why = f"at most −{self.step_down} per action"
             effects.append(_effect("step-limit", pool, slots, before - self.step_down, why))
             slots = before - self.step_down
-        if slots < before and self.drain is not None:
+        if self.drain is not None:
             waiting = lag_seconds(seen)
             if waiting is not None and waiting > self.drain:
                 why = f"the backlog of {waiting:.0f} s of input drains first"
                 effects.append(_effect("drain", pool, slots, before, why))
                 slots = before
-        return self._bounded(pool, slots, effects)
+        return slots
 
     def _bounded(self, pool: str, slots: int, effects: list[Effect]) -> int:
+        if self.minimum <= slots <= self.maximum:
+            return slots
         bounded = min(max(slots, self.minimum), self.maximum)
-        if bounded != slots:
-            why = f"limits are {self.minimum} to {self.maximum}"
-            effects.append(_effect("bounds", pool, slots, bounded, why))
+        why = f"limits are {self.minimum} to {self.maximum}"
+        effects.append(_effect("bounds", pool, slots, bounded, why))
         return bounded
 
-    def _under_cap(
-        self, targets: dict[str, Change], sized: set[str], effects: list[Effect]
-    ) -> None:
-        """p' = m + round(f·(p − m)), f = (cap − k·m) / (Σp − k·m); m the minimum, k the pools.
-
-        With m = 1 this is the thesis's rule. Rounding may exceed the cap by one: trimmed from
-        the largest. Pools that the policy did not size keep what they have.
-        """
-        assert self.cap is not None
-        total = sum(c.slots for c in targets.values())
-        if total <= self.cap or not sized:
-            return
-        planned = {pool: targets[pool].slots for pool in targets if pool in sized}
-        room = self.cap - (total - sum(planned.values()))
-        floor = self.minimum * len(planned)
-        if self.at_cap == "cancel" or floor > room:
-            shrunk = {pool: min(slots, targets[pool].before) for pool, slots in planned.items()}
-            why = f"the plan needs {total} slots, the cap is {self.cap}: no growth"
-        else:
-            f = (room - floor) / (sum(planned.values()) - floor)
-            shrunk = {
-                pool: self.minimum + round(f * (slots - self.minimum))
-                for pool, slots in planned.items()
+    def _under_cap(self, rows: list[Row], total: int, cap: int, effects: list[Effect]) -> list[Row]:
+        """The plan under the cap. Pools that the policy did not size keep what they have."""
+        sized = {pool: slots for pool, _, need, slots in rows if need is not None}
+        room = cap - (total - sum(sized.values()))
+        if self.at_cap == "cancel" or self.minimum * len(sized) > room:
+            fitted = {
+                pool: min(slots, before) for pool, before, need, slots in rows if need is not None
             }
-            while sum(shrunk.values()) > room:
-                shrunk[max(shrunk, key=lambda pool: shrunk[pool])] -= 1
-            why = f"the plan needs {total} slots, the cap is {self.cap}: shrunk in proportion"
-        for pool, slots in shrunk.items():
-            change = targets[pool]
-            if slots != change.slots:
-                effects.append(_effect("cap", pool, change.slots, slots, why))
-                targets[pool] = replace(change, slots=slots)
+            why = f"the plan needs {total} slots, the cap is {cap}: no growth"
+        else:
+            fitted = shrunk(sized, room, self.minimum)
+            why = f"the plan needs {total} slots, the cap is {cap}: shrunk in proportion"
+        effects += [
+            _effect("cap", pool, sized[pool], slots, why)
+            for pool, slots in fitted.items()
+            if slots != sized[pool]
+        ]
+        return [(pool, before, need, fitted.get(pool, slots)) for pool, before, need, slots in rows]
 
-    def _held(
-        self,
-        targets: dict[str, Change],
-        seen: Snapshot,
-        last_action: float | None,
-        effects: list[Effect],
-    ) -> dict[str, Change]:
-        """Cancel every change while the time is not right; outside the bounds need not wait."""
-        guard = why = None
+    def _hold(self, seen: Snapshot, last_action: float | None) -> Hold | None:
+        """The guard that cancels every change because the time is not right."""
         if seen.acting:
-            guard, why = "in-flight", "the last action is still in flight"
-        elif any(b.covers(seen.time) for b in self.blackouts):
-            guard, why = "blackout", "no actions in this blackout window"
-        elif last_action is not None and seen.time - last_action < self.cool_down:
-            left = self.cool_down - (seen.time - last_action)
-            guard, why = "cool-down", f"{left:.0f} s of the cool-down left"
-        if guard is None or why is None:
-            return targets
-        held = {}
-        for pool, change in targets.items():
-            urgent = guard == "cool-down" and not self.minimum <= change.before <= self.maximum
-            if urgent or not is_action(change, seen, pool):
-                held[pool] = change
-                continue
-            effects.append(_effect(guard, pool, change.slots, change.before, why))
-            held[pool] = Change(before=change.before, slots=change.before, raw=change.raw)
-        return held
+            return "in-flight"
+        if self.blackouts and any(b.covers(seen.time) for b in self.blackouts):
+            return "blackout"
+        if last_action is not None and seen.time - last_action < self.cool_down:
+            return "cool-down"
+        return None
+
+    def _why_held(self, hold: Hold, seen: Snapshot, last_action: float | None) -> str:
+        if hold == "in-flight":
+            return "the last action is still in flight"
+        if hold == "blackout":
+            return "no actions in this blackout window"
+        left = self.cool_down - (seen.time - (last_action or 0.0))
+        return f"{left:.0f} s of the cool-down left"
+
+
+@lru_cache(maxsize=1024)
+def _unchanged(slots: int) -> Change:
+    """A pool of which nothing was said: at most ticks every pool of a loop that sleeps."""
+    return Change(before=slots, slots=slots, raw=float(slots))
 
 
 def is_action(change: Change, seen: Snapshot, pool: str) -> bool:
     """Whether a change asks for anything that is not so already."""
-    if change.slots != change.before or change.add_on or change.remove:
+    if change.slots != change.before:
         return True
-    share = change.cpu_share
+    if change.cpu_share is None and not change.add_on and not change.remove:
+        return False
+    return _reshapes(change.cpu_share, change, seen, pool)
+
+
+def _reshapes(
+    share: float | None, place: Placement | Change | None, seen: Snapshot, pool: str
+) -> bool:
+    """Whether a CPU share or named nodes and slots ask for anything, the size apart."""
+    if place is not None and (place.add_on or place.remove):
+        return True
     return share is not None and any(s.cpu_share != share for s in seen.pools[pool])
 
 
-def lag_seconds(seen: Snapshot) -> float | None:
-    """The lag at the sources in seconds of the rate that is offered; the largest of them."""
-    worst: float | None = None
-    for name in seen.pipeline.sources:
-        o = seen.operators.get(name)
-        if o is None or o.lag is None:
-            continue
-        rate = o.offered_rate or o.arrival_rate
-        if rate:
-            worst = max(worst or 0.0, o.lag / rate)
-        elif o.lag == 0:
-            worst = worst or 0.0
-    return worst
-
-
 def _effect(guard: str, pool: str, before: float, after: float, why: str) -> Effect:
-    return Effect(guard=guard, pool=pool, before=before, after=after, why=why)
+    return _made_effect(guard=guard, pool=pool, before=before, after=after, why=why)

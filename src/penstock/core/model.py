@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.core.pipeline import Pipeline
+from penstock.core.quick import quick_init
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSeen:
     """What one operator did during the window of a snapshot.
@@ -38,6 +40,7 @@ class OperatorSeen:
     latency: float | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One unit of parallelism: an executor of one core, a task slot.
@@ -54,6 +57,7 @@ class Slot:
     load: float | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
     """What one past action cost, in seconds after it was asked for.
@@ -73,6 +77,7 @@ class Rescale:
     downtime: float | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One observation of a pipeline.
@@ -96,6 +101,7 @@ class Snapshot:
         return len(self.pools.get(pool, ()))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """How many slots something needs, unrounded, and optionally the CPU share of each."""
@@ -104,6 +110,7 @@ class Need:
     cpu_share: float | None = None
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Which nodes to add slots on, and which slots to remove."""
@@ -112,6 +119,7 @@ class Placement:
     remove: tuple[str, ...] = ()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """What a policy wants, and why in words a person can read.
@@ -126,6 +134,7 @@ class Proposal:
     place: Mapping[str, Placement] = field(default_factory=dict)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The new size of a pool, with the unrounded figure it came from."""

@@ -9,6 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 
 from penstock.core.errors import InputError, unknown
 
+Share = tuple[str, tuple[str, ...], int | None]  # a pool, its operators, its useful slots
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
@@ -35,7 +37,8 @@ class Pipeline:
     """Operators by name and the edges between them.
 
     ``order`` is topological · ``sources`` have nothing upstream · ``pools`` in the order their
-    first operator appears. All derived fields are computed once: they are read at every tick.
+    first operator appears · ``shares`` every pool with its operators and its useful slots. All
+    derived fields are computed once: they are read at every tick.
 
     >>> p = Pipeline(
     ...     operators={"source": Operator(pool="p"), "sink": Operator(pool="p")},
@@ -52,6 +55,7 @@ class Pipeline:
     downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     sources: tuple[str, ...] = field(init=False, repr=False, compare=False)
     pools: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    shares: tuple[Share, ...] = field(init=False, repr=False, compare=False)
     _members: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _useful: Mapping[str, int | None] = field(init=False, repr=False, compare=False)
 
@@ -87,6 +91,7 @@ class Pipeline:
         put(self, "pools", tuple(members))
         put(self, "_members", {pool: tuple(v) for pool, v in members.items()})
         put(self, "_useful", {pool: self._useful_slots(pool) for pool in members})
+        put(self, "shares", tuple((p, self._members[p], self._useful[p]) for p in members))
 
     def members(self, pool: str) -> tuple[str, ...]:
         """The operators that run on a pool."""

@@ -13,6 +13,9 @@ class Policy(Protocol):
 
     A policy reads no clock, does no I/O, never rounds and never guards: it says how many slots
     each operator (or pool) needs, and why. What it cannot size it leaves out.
+
+    It may also have ``figures(memory) -> Mapping[str, float]``: figures that it kept of itself,
+    such as ``{"forecast_error": 0.08}``. They are read at the end of a run where they exist.
     """
 
     def start(self, seed: int) -> Any:
