@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.results import CELLS, Results
+from penstock.bench.results import Results
 from penstock.bench.view import groups
 from penstock.core.errors import InputError
 from penstock.report import runs
 from penstock.report.bench_page import Lines
 from penstock.report.bench_tables import FRONT, Group, against_table, group_table, markdown
+from penstock.report.runs import CELLS
 
 TABLES_TEXT, TABLES_MARKDOWN = "tables.txt", "tables.md"
 CHARTS = 24  # groups that are drawn over time

@@ -23,9 +23,10 @@ from typing import IO, Any
 from penstock import __version__
 from penstock.bench import trace as traces
 from penstock.bench.cell import Cell, run_cell
-from penstock.bench.results import CELLS, SCORES, TRACES, Results, read_cells, read_scores
+from penstock.bench.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.bench.scores import Scores
 from penstock.core.errors import EngineError, InputError, PenstockError
+from penstock.report.runs import CELLS
 
 JOURNALS = "journals"
 LARGEST_TASK = 8  # runs that a worker does before it reports

@@ -20,8 +20,9 @@ from penstock.workloads.patterns import Pattern
 
 NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
 BEFORE = 15  # seconds before an action that its throughput is compared with
-_operator_seen, _snapshot = maker(OperatorSeen), maker(Snapshot)
 SLOWEST = 0.1  # capacity noise never takes an operator below this share of its speed
+
+_operator_seen, _snapshot = maker(OperatorSeen), maker(Snapshot)
 
 
 class FluidEngine:
@@ -52,6 +53,7 @@ class FluidEngine:
         self.seconds = int(seconds)
         self._names = spec.pipeline.order
         self._pool_names = spec.pipeline.pools
+        self._pool_rows = {pool: row for row, pool in enumerate(self._pool_names)}
         self._now = self._seen = 0
         self._asked = 0.0
         self._build(pattern)
@@ -61,7 +63,6 @@ class FluidEngine:
     def _build(self, pattern: Pattern | Mapping[str, Pattern]) -> None:
         spec, pipeline, names = self.spec, self.spec.pipeline, self._names
         number = {name: i for i, name in enumerate(names)}
-        sources = pipeline.sources
         n, m = len(names), len(self._pool_names)
         self._ends = np.zeros((n + 1, 2), np.int64)
         self._edges = np.empty((len(pipeline.edges), 2), np.int64)
@@ -69,12 +70,13 @@ class FluidEngine:
             self._ends[1:, side] = np.cumsum([len(near[name]) for name in names])
             self._edges[:, side] = [number[other] for name in names for other in near[name]]
         self._kind = np.empty((n, 2), np.int64)
+        source_rows = {name: row for row, name in enumerate(pipeline.sources)}
         self._fixed = np.empty((n, k.FIXED_COLUMNS))
         for i, name in enumerate(names):
             o = pipeline.operators[name]
             self._kind[i] = (
-                self._pool_names.index(o.pool),
-                sources.index(name) if name in sources else -1,
+                self._pool_rows[o.pool],
+                source_rows.get(name, -1),
             )
             self._fixed[i] = (
                 spec.service_rates[name],
@@ -210,7 +212,7 @@ class FluidEngine:
                 raise InputError(f"pool {pool}: cpu_share {share} must be above 0")
         sizes: dict[str, tuple[int, int]] = {}
         for pool, change in changes.items():
-            row = self._pools[self._pool_names.index(pool)]
+            row = self._pools[self._pool_rows[pool]]
             if change.cpu_share is not None:
                 row[k.CPU_SHARE] = change.cpu_share
             sizes[pool] = int(row[k.SLOTS]), change.slots
@@ -230,7 +232,7 @@ class FluidEngine:
 
     def _put_in_force(self) -> None:
         for pool, slots in self._actions.due(self._now).items():
-            self._pools[self._pool_names.index(pool), k.SLOTS] = slots
+            self._pools[self._pool_rows[pool], k.SLOTS] = slots
         self._show_pools()
 
     def _show_pools(self) -> None:

@@ -42,7 +42,7 @@ def _number(
 def _names(
     what: str, given: Mapping[str, Any], known: Iterable[str], *, complete: bool = False
 ) -> None:
-    names = tuple(known)
+    names = dict.fromkeys(known)
     for name in given:
         if name not in names:
             raise unknown(f"name in {what}:", name, names)
@@ -217,7 +217,8 @@ class FluidSpec:
             wanted = reached.searchsorted(demand[members[0]] * (1 - 1e-12)) + 1
             return np.minimum(wanted, most)
         points, where = np.unique([demand[name] for name in members], axis=1, return_inverse=True)
-        share = sum(points[i, :, None] / capacity[name] for i, name in enumerate(members))
+        parts = [points[i, :, None] / capacity[name] for i, name in enumerate(members)]
+        share = np.sum(parts, axis=0)
         enough = share <= 1 + 1e-12
         fewest = np.where(enough.any(axis=1), enough.argmax(axis=1), share.argmin(axis=1)) + 1
         return np.asarray(fewest[where.reshape(-1)])
