@@ -227,8 +227,15 @@ def test_the_fewest_slots_are_enough_and_one_fewer_is_not(name: str, part: float
         slots = fewest[operator]
         assert spec.capacity(operator, slots) >= rate * (1 - 1e-9)
         assert slots == 1 or spec.capacity(operator, slots - 1) < rate
-    together = query.shared().fewest_slots(rates)
-    assert together["slots"] <= sum(fewest.values())
+    # On shared slots the operators take turns, each on all of them.
+    shared = query.shared()
+    slots = shared.fewest_slots(rates)["slots"]
+
+    def turns(size: int) -> float:
+        return sum(rate / shared.capacity(o, size) for o, rate in spec.demand(rates).items())
+
+    assert turns(slots) <= 1 + 1e-9
+    assert all(turns(size) > 1 for size in range(1, slots))
 
 
 def test_the_fewest_slots_of_a_series_are_those_of_each_rate() -> None:

@@ -27,6 +27,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.policies import policies
 from penstock.cli.report import report
+from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 from penstock.cli.workload import workload
@@ -38,6 +39,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "simulate": simulate,
     "compare": compare,
     "bench": bench,
+    "reproduce": reproduce,
     "calibrate": calibrate,
     "report": report,
     "policies": policies,
