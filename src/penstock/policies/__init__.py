@@ -9,17 +9,25 @@ from typing import Any, get_type_hints
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
 from penstock.policies.dhalion import Dhalion
+from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.ds2 import DS2
+from penstock.policies.ds2_plus import DS2Plus
 from penstock.policies.hpa_cpu import HpaCpu
+from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
+from penstock.policies.proactive import Proactive
 from penstock.policies.static import Static
 
 __all__ = [
     "DS2",
     "POLICIES",
+    "DS2Plus",
     "Dhalion",
+    "DhalionPlus",
     "HpaCpu",
+    "HpaPlus",
     "HpaVarga",
+    "Proactive",
     "Static",
     "create",
     "name_of",
@@ -32,6 +40,10 @@ POLICIES: Mapping[str, type[Any]] = {
     "hpa-varga": HpaVarga,
     "ds2": DS2,
     "dhalion": Dhalion,
+    "hpa+": HpaPlus,
+    "ds2+": DS2Plus,
+    "dhalion+": DhalionPlus,
+    "proactive": Proactive,
 }
 
 
