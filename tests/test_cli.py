@@ -205,8 +205,7 @@ class TestSimulate:
         assert run.config["engine"]["profile"] == "live"
         assert run.entries[0].decision.seen.pipeline.pools == ("slots",)
         assert all(
-            guards.minimum <= e.decision.seen.slots("slots") <= guards.maximum
-            for e in run.entries
+            guards.minimum <= e.decision.seen.slots("slots") <= guards.maximum for e in run.entries
         )
 
     @pytest.mark.parametrize("policy", POLICIES)
@@ -271,7 +270,10 @@ class TestPolicies:
         listed = shell("policies", "--json").json
         assert [p["name"] for p in listed] == list(POLICIES)
         assert all(p["idea"] for p in listed)
-        assert shell("policies", "ds2", "--json").json["parameters"] == {"over_provisioning": 1.2, "strict": False}
+        assert shell("policies", "ds2", "--json").json["parameters"] == {
+            "over_provisioning": 1.2,
+            "strict": False,
+        }
 
     def test_unknown(self, shell: Shell) -> None:
         done = shell("policies", "ds3")

@@ -242,16 +242,16 @@ def test_one_decision_sizes_every_operator_of_a_large_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "ms", "code"),
+    ("quiet", "ms", "code"),
     [(29.0, (1.0, 4.0, 16.0), 0), (31.0, (1.0, 4.0, 16.0), 1), (29.0, (1.0, 4.0, 40.0), 1)],
 )
 def test_a_missed_budget_is_an_exit_code(
-    monkeypatch: pytest.MonkeyPatch, mean: float, ms: tuple[float, ...], code: int
+    monkeypatch: pytest.MonkeyPatch, quiet: float, ms: tuple[float, ...], code: int
 ) -> None:
-    measured = replace(speed.measure_decision(runs=2, operators=20), mean=mean, budget=30.0)
+    measured = replace(speed.measure_decision(runs=2, operators=20), quiet=quiet, budget=30.0)
     scaling = speed.Scaling(what="seeds", sizes=(1, 4, 16), ms=ms)
     monkeypatch.setattr(speed, "measure_speed", lambda: measured)
-    monkeypatch.setattr(speed, "measure_decision", lambda: replace(measured, mean=1.0))
+    monkeypatch.setattr(speed, "measure_decision", lambda: replace(measured, quiet=1.0))
     monkeypatch.setattr(speed, "measure_scaling", lambda: (scaling,))
     assert speed.main() == code
 

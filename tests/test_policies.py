@@ -158,7 +158,7 @@ def test_ds2_speaks_of_the_operators_that_change_most() -> None:
     seen = but(seen, "o17", service_rate=400.0)
     proposal, _ = DS2().decide(seen, None)
     assert len(proposal.needs) == 40
-    assert proposal.reason.startswith("demand over service rate: o17 30.00 (10,000/s at 400/s")
+    assert proposal.reason.startswith("demand over service rate: o17 30.00 (10000/s at 400/s")
     assert proposal.reason.endswith("and 32 more that change less")
 
 

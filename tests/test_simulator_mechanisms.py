@@ -223,7 +223,8 @@ def test_the_fewest_slots_are_enough_and_one_fewer_is_not(name: str, part: float
     share = {s: spec.source_shares.get(s, 1 / len(sources)) for s in sources}
     rates = {s: share[s] * part * query.high for s in sources}
     fewest = spec.fewest_slots(rates)
-    for operator, rate in spec.demand(rates).items():
+    demand = spec.demand(rates)
+    for operator, rate in demand.items():
         slots = fewest[operator]
         assert spec.capacity(operator, slots) >= rate * (1 - 1e-9)
         assert slots == 1 or spec.capacity(operator, slots - 1) < rate
@@ -232,7 +233,7 @@ def test_the_fewest_slots_are_enough_and_one_fewer_is_not(name: str, part: float
     slots = shared.fewest_slots(rates)["slots"]
 
     def turns(size: int) -> float:
-        return sum(rate / shared.capacity(o, size) for o, rate in spec.demand(rates).items())
+        return sum(float(rate) / shared.capacity(o, size) for o, rate in demand.items())
 
     assert turns(slots) <= 1 + 1e-9
     assert all(turns(size) > 1 for size in range(1, slots))

@@ -49,7 +49,9 @@ class Records:
                 yield queue.put(env.now)
         yield env.timeout(SECONDS)
 
-    def _serve(self, env: Any, i: int, rate: float, above: Any, below: Any) -> Generator[Any, Any, None]:
+    def _serve(
+        self, env: Any, i: int, rate: float, above: Any, below: Any
+    ) -> Generator[Any, Any, None]:
         while True:
             came = yield above.get()
             yield env.timeout(1.0 / rate)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.quick import maker
 from penstock.policies.demand import demand_of
-from penstock.policies.reason import foremost
+from penstock.policies.reason import NAMED, foremost
 
 _need, _proposal = maker(Need), maker(Proposal)
 BOUNDLESS = 1e6  # slots; stands for the infinite parallelism of a division by a busy time of 0
@@ -65,14 +66,21 @@ class DS2:
 def _reason(seen: Snapshot, demand: dict[str, float], needs: dict[str, Need]) -> str:
     """One clause per operator, of a large pipeline those that change most."""
     operators = seen.operators
-    names, more = foremost(needs, lambda name: operators[name].parallelism)
+    names: Iterable[str] = needs
+    more = ""
+    if len(needs) > NAMED:
+        names, more = foremost(needs, lambda name: operators[name].parallelism)
+    # Formatting is most of what a decision costs, so rates are plain numbers, or thousands.
+    large = max(demand.values(), default=0.0) >= 1e5
+    clause = "%s %.2f (%.0fk/s at %.0fk/s a slot)" if large else "%s %.2f (%.0f/s at %.0f/s a slot)"
+    unit = 1e-3 if large else 1.0
     words = []
     for name in names:
         slots, mu = needs[name].slots, operators[name].service_rate
         if slots == BOUNDLESS:
             words.append(f"{name} without bound (busy time 0)")
         elif slots and mu:
-            words.append(f"{name} {slots:.2f} ({demand[name]:,.0f}/s at {mu:,.0f}/s a slot)")
+            words.append(clause % (name, slots, demand[name] * unit, mu * unit))
         else:
             words.append(f"{name} idle")
     return "demand over service rate: " + ", ".join(words) + more

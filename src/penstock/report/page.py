@@ -53,6 +53,7 @@ def render(run: Run) -> str:
 
 
 def asset(folder: str, name: str) -> str:
+    """The text of a file that comes along: a script or a style sheet."""
     return (files("penstock.report") / folder / name).read_text(encoding="utf-8")
 
 

@@ -216,6 +216,7 @@ def _rows(decision: Decision) -> Iterator[dict[str, Any]]:
 
 
 def read_config(path: Path) -> dict[str, Any]:
+    """A ``config.json``, or why it is none."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:

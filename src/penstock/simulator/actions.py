@@ -13,6 +13,7 @@ from penstock.simulator.series import Floats
 from penstock.simulator.spec import RescaleProfile
 
 KEPT = 8  # costs of so many past actions are shown
+LOOK = 60  # seconds between two looks at whether the throughput has come back
 PATIENCE = 600  # seconds after which a throughput that has not come back is no longer looked for
 NEVER = 2**62
 
@@ -106,14 +107,16 @@ class Actions:
         if not self._open:
             return self._shown
         settled = []
+        found: dict[tuple[int, float], int | None] = {}  # pools that change together share it
         for action in self._open:
-            if action.done > now:
+            if action.done > now or (now - action.looked < LOOK and action.number in self._costs):
                 continue
             cost = action.rescale
-            since = delivered[action.looked : now]
-            if len(since) and since.max() >= (back := action.rate * (1.0 - 1e-9)):
-                steady = action.looked + int((since >= back).argmax()) + 1 - cost.time
-                cost = replace(cost, steady=steady)
+            search = action.looked, action.rate
+            if search not in found:
+                found[search] = _first(delivered[action.looked : now], action.rate * (1.0 - 1e-9))
+            if (after := found[search]) is not None:
+                cost = replace(cost, steady=action.looked + after + 1 - cost.time)
             action.looked = now
             over = cost.steady is not None or now - cost.time > PATIENCE
             if over:
@@ -129,3 +132,10 @@ class Actions:
         while len(self._costs) > KEPT:
             del self._costs[min(self._costs)]
         self._shown = tuple(self._costs.values())
+
+
+def _first(values: Floats, least: float) -> int | None:
+    """Where a value is at least that large for the first time."""
+    if not len(values) or values.max() < least:
+        return None
+    return int((values >= least).argmax())

@@ -111,6 +111,7 @@ class FluidEngine:
         self._state = np.zeros((n, k.STATE_COLUMNS))
         self._sums = np.zeros((n, k.SUM_COLUMNS))
         self._series = np.zeros((k.POOL_ROWS + m, self.seconds))
+        self._delivered = self._series[k.DELIVERED]
         self._readings = np.empty((n, k.READINGS))
         self._is_source = [row >= 0 for row in self._kind[:, k.SOURCE].tolist()]
 
@@ -148,7 +149,7 @@ class FluidEngine:
             operators=operators,
             pools=self._pools_seen,
             acting=self._actions.in_flight(self._now),
-            rescales=self._actions.costs(self._now, self._series[k.DELIVERED]),
+            rescales=self._actions.costs(self._now, self._delivered),
         )
 
     def _operators(self, window: float) -> dict[str, OperatorSeen]:
@@ -158,7 +159,7 @@ class FluidEngine:
             self._metric_noise *= self.spec.metric_noise
             np.maximum(self._metric_noise, -0.9, out=self._metric_noise)
         self._observed += 1
-        up = self._sums[0, k.UP_TIME] > 0
+        up = bool(self._sums[0, k.UP_TIME] > 0)
         k.measure(
             self._kind,
             self._fixed,
@@ -217,7 +218,7 @@ class FluidEngine:
                 row[k.CPU_SHARE] = change.cpu_share
             sizes[pool] = int(row[k.SLOTS]), change.slots
         now = self._now
-        delivered = self._series[k.DELIVERED, max(0, now - BEFORE) : now]
+        delivered = self._delivered[max(0, now - BEFORE) : now]
         rate = float(delivered.mean()) if now else 0.0
         state = float(self._state[:, k.STATE].sum())
         self._stop(self._actions.ask(now, sizes, rate, state))
