@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock import __version__
 from penstock.bench.thesis import accuracy, improved, mechanisms
 from penstock.bench.thesis.grid import Grid
-from penstock.bench.thesis.reproduction import CALIBRATION, FITTED, Reproduction
+from penstock.bench.thesis.reproduction import CALIBRATION, FIRST_SEED, FITTED, Reproduction
 
 SHOWN = ("7.3", "7.7", "7.9", "7.10", "7.20")
 """The figures that the document shows."""
@@ -54,7 +54,7 @@ def _parts(found: Reproduction, pictures: str | None) -> Iterator[str]:
 def _made(found: Reproduction) -> str:
     plan = found.plan
     command = f"penstock reproduce thesis --seeds {plan.seeds}"
-    if plan.first_seed != 100:
+    if plan.first_seed != FIRST_SEED:
         command += f" --first-seed {plan.first_seed}"
     if plan.only:
         command += f" --only {','.join(plan.only)}"
