@@ -97,7 +97,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert json.loads(result.stdout) == json.loads(
         (done.folder / "thesis.json").read_text(encoding="utf-8")
     )
-    assert "2000 to 2001" in result.stderr and "below 2000" in result.stderr
+    assert "3000 to 3001" in result.stderr and "below 3000" in result.stderr
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_documents(done: Reproduction, tmp_path: Path) -> None:
     written = {path.name for path in command.publish(done, tmp_path / "docs")}
     assert written == {"thesis.md", "thesis-figure-7.3.png", "thesis-figure-7.20.png"}
     text = (tmp_path / "docs" / "thesis.md").read_text(encoding="utf-8")
-    assert "--seeds 2" in text and "seeds 2000 to 2001" in text
+    assert "--seeds 2" in text and "seeds 3000 to 3001" in text
     assert "| DS2 1.0 | 6.5 / " in text
     for name in written - {"thesis.md"}:
         assert f"({name})" in text

@@ -23,7 +23,7 @@ def reproduce(
     ] = None,
     first_seed: Annotated[
         int | None,
-        typer.Option(help="The first seed; low ones calibrated the queries.", show_default="2000"),
+        typer.Option(help="The first seed; low ones calibrated the queries.", show_default="3000"),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes.", show_default="all cores")

@@ -17,7 +17,7 @@ from penstock.simulator.spec import FluidSpec
 
 GROUPS = 128  # key groups of a keyed operator, Flink's default
 # What the busy share reads at saturation; a source also waits for its log.
-BUSY, BUSY_SOURCE = 0.92, 0.73
+BUSY, BUSY_SOURCE = 0.95, 0.73
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ Q1 = Query(
     name="q1",
     title="currency conversion: a map",
     spec=_spec(
-        {"source": _Step(cost=0.6), "map": _Step(cost=2.9), "sink": _Step(cost=1.45)}, _CHAIN, 5
+        {"source": _Step(cost=0.6), "map": _Step(cost=2.95), "sink": _Step(cost=1.45)}, _CHAIN, 5
     ),
     low=200e3,
     high=2.2e6,
@@ -222,7 +222,7 @@ Q11 = Query(
     title="user sessions: a session window with a gap of 10 seconds",
     spec=_spec(
         {
-            "source": _Step(cost=0.6),
+            "source": _Step(cost=0.56),
             "window": _Step(
                 cost=8.2,
                 keyed=True,
