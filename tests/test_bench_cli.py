@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from penstock import cli
 from penstock.bench import runner
 from penstock.bench.cell import run_cell
 from penstock.bench.finish import finish
 from penstock.bench.results import Results
-from penstock.cli import app as command_line
-from penstock.cli.bench import bench, report_bench
+from penstock.cli.bench import report_bench
 from penstock.core.errors import InputError
+from tests.shell import Shell
 
 SPEC = """\
 name = "tiny"
@@ -34,44 +31,12 @@ name = ["ds2", "hpa-cpu"]
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Runs ``penstock bench`` in this process, in a folder of its own."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
-        self._patch = patch
-        self._captured = captured
-
-    def __call__(self, *arguments: str) -> Outcome:
-        self._patch.setattr(sys, "argv", ["penstock", "bench", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = self._captured.readouterr()
-        code = stopped.value.code
-        return Outcome(code if isinstance(code, int) else 0, out, err)
-
-
 @pytest.fixture
 def shell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
-    commands = {**command_line.COMMANDS, "bench": bench}
-    monkeypatch.setattr(command_line, "app", command_line.build(commands))
     (tmp_path / "tiny.toml").write_text(SPEC)
-    return Shell(monkeypatch, capsys)
+    return Shell.at(tmp_path, monkeypatch, capsys, "bench")
 
 
 def only_run() -> Path:

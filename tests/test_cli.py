@@ -9,54 +9,23 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 import penstock
-from penstock import cli
 from penstock.core.model import Proposal, Snapshot
 from penstock.policies import POLICIES
 from penstock.report import runs
+from tests.shell import Shell
 
 SHORT = ("simulate", "--minutes", "20")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
-    """Runs commands in this process, in a folder of their own."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
-        self._patch = patch
-        self._captured = captured
-
-    def __call__(self, *arguments: str) -> Outcome:
-        self._patch.setattr(sys, "argv", ["penstock", *arguments])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        out, err = self._captured.readouterr()
-        code = stopped.value.code
-        return Outcome(code if isinstance(code, int) else 0, out, err)
 
 
 @pytest.fixture
 def shell(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
-    return Shell(monkeypatch, capsys)
+    return Shell.at(tmp_path, monkeypatch, capsys)
 
 
 def widest(text: str) -> int:

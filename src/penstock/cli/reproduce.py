@@ -94,7 +94,7 @@ def _begun(plan: Plan, folder: Path) -> str:
 
     return (
         f"{len(plan.cells())} cells × {plan.seeds} seeds ({plan.numbers[0]} to "
-        f"{plan.numbers[-1]}; calibrated on {CALIBRATION}) into {folder}"
+        f"{plan.numbers[-1]}; calibrated on seeds {CALIBRATION}) into {folder}"
     )
 
 
