@@ -177,6 +177,12 @@ class TestSimulate:
             guards.minimum <= e.decision.seen.slots("slots") <= guards.maximum for e in run.entries
         )
 
+    def test_a_policy_that_forecasts_says_how_well(self, shell: Shell) -> None:
+        arguments = ("simulate", "--policy", "proactive", "--minutes", "60", "--no-save")
+        error = shell(*arguments, "--json").json["summary"]["figures"]["forecast_error"]
+        assert 0 < error < 1
+        assert re.search(rf"forecast error +{error:.3g} +by the policy", shell(*arguments).out)
+
     @pytest.mark.parametrize("policy", POLICIES)
     @pytest.mark.parametrize("shared", [True, False])
     def test_every_policy_runs(self, shell: Shell, policy: str, shared: bool) -> None:

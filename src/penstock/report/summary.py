@@ -6,12 +6,13 @@ measured does not count; a figure that was never measured is ``None``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from penstock.core.guards import Guards
 from penstock.core.journal import Entry, Header
 from penstock.core.model import Rescale
+from penstock.policies import POLICIES, create
 from penstock.report.series import Tick, pools_of, ticks_of
 
 KEPT_UP = 0.95  # of the offered rate
@@ -39,7 +40,8 @@ class Summary:
     largest size of this run · ``limit_saving`` the same against the largest size that the guards
     allow · ``actions`` decisions that were applied · ``scale_ups``, ``scale_downs`` pools grown
     and shrunk by them · ``advices`` decisions that asked for something new and were not applied ·
-    ``lag`` in records · ``rescales`` what each action cost, as far as it was measured.
+    ``lag`` in records · ``rescales`` what each action cost, as far as it was measured ·
+    ``figures`` what the policy kept of itself, such as its forecast error.
     """
 
     policy: str
@@ -65,6 +67,7 @@ class Summary:
     scale_downs: int
     advices: int
     rescales: tuple[Rescale, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def slot_hours(self) -> float:
@@ -115,6 +118,7 @@ def summarize(header: Header, entries: Sequence[Entry]) -> Summary:
         scale_downs=sum(c.slots < c.before for c in changes),
         advices=sum(t.news and not t.decision.applied for t in ticks),
         rescales=_rescales(entries),
+        figures=_figures(header, entries),
     )
 
 
@@ -135,6 +139,14 @@ def _rescales(entries: Sequence[Entry]) -> tuple[Rescale, ...]:
         for r in entry.decision.seen.rescales:
             known[r.time, r.pool] = r
     return tuple(sorted(known.values(), key=lambda r: (r.time, r.pool)))
+
+
+def _figures(header: Header, entries: Sequence[Entry]) -> Mapping[str, float]:
+    """By the memory after the last tick; a policy that is not registered is not asked."""
+    if not entries or header.policy not in POLICIES:
+        return {}
+    own = getattr(create(header.policy, header.parameters), "figures", None)
+    return dict(own(entries[-1].state.memory)) if own is not None else {}
 
 
 def _records(ticks: Sequence[Tick], rate: Callable[[Tick], float | None]) -> float | None:

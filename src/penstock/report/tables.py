@@ -58,6 +58,8 @@ def summary_table(s: Summary) -> Table:
     cost = _rescale_cost(s)
     if cost:
         rows.append(cost)
+    for name, figure in s.figures.items():
+        rows.append((name.replace("_", " "), f"{figure:.3g}", "by the policy's own account"))
     for name, value, note in rows:
         table.add_row(Text(name), Text(value), Text(note))
     return table
