@@ -3,8 +3,7 @@
 ``python -m penstock.bench.speed`` prints the budgets beside what was measured; exit code 1 when
 one of them is missed. Times are CPU time of this one process. Other work on the machine slows it
 down all the same (shared caches, stolen time), so a budget is judged by the fastest quarter of the
-runs, and measured up to three times; the mean of all runs, and by the clock on the wall, stand
-beside it.
+runs; the mean of all, and by the clock on the wall, stand beside it.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ MINUTES = 140
 OPERATORS = 3
 GRAPH = 1000
 WIDTH = 10
-ROUNDS = 3
 FACTORS = (1, 4, 16)
 
 P = ParamSpec("P")
@@ -270,11 +268,7 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the budgets were kept."""
     console = Console()
     missed = []
-    for measure in (measure_speed, measure_decision):
-        speed = measure()
-        for _ in range(ROUNDS - 1):
-            if not speed.within_budget:
-                speed = measure()
+    for speed in (measure_speed(), measure_decision()):
         table = Table(title=speed.what)
         for column in ("runs", "quiet ms", "median", "mean", speed.part, "wall", "budget"):
             table.add_column(column, justify="right")
