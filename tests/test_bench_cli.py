@@ -166,7 +166,7 @@ def test_a_bench_without_a_finished_run_has_no_report(shell: Shell, tmp_path: Pa
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
-    from penstock.bench.spec import load
+    from penstock.bench.specs.spec import load
 
     spec = load(Path("tiny.toml"))
     with pytest.raises(KeyboardInterrupt):

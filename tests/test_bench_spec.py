@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.bench.cell import THESIS_GUARDS
-from penstock.bench.guards_table import PRESETS
-from penstock.bench.spec import BenchSpec, load
-from penstock.bench.toml_file import seconds
+from penstock.bench.specs.guards_table import PRESETS
+from penstock.bench.specs.spec import BenchSpec, load
+from penstock.bench.specs.toml_file import seconds
 from penstock.core.errors import InputError
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "bench").glob("*.toml"))

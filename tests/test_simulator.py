@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import penstock.simulator
-from penstock.bench import speed
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
@@ -638,20 +637,3 @@ def test_the_simulator_never_imports_what_has_to_discover_it() -> None:
             for module in modules:
                 for banned in ("penstock.capacity", "penstock.spark"):
                     assert not f"{module}.".startswith(f"{banned}."), (file.name, module)
-
-
-# the benchmark's own arithmetic
-
-
-def test_linear_cost_reads_as_one() -> None:
-    scaling = speed.Scaling(what="x", sizes=(3, 12, 48), ms=(2.0, 8.0, 64.0))
-    assert scaling.relative == (1.0, 1.0, 2.0)
-
-
-def test_the_measured_run_does_what_it_says() -> None:
-    result = speed.measure_speed(runs=2, minutes=10, budget=1e6)
-    assert result.runs == 2 and result.within_budget
-    assert 0 < result.quiet <= result.mean
-    engine = speed.simulate(speed.chain(4), 10, 0)
-    assert engine.series.delivered.size == 600
-    assert engine.totals().imbalance < 1e-9

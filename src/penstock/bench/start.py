@@ -12,7 +12,7 @@ from penstock import __version__
 from penstock.bench import runner
 from penstock.bench.cell import Cell, run_cell
 from penstock.bench.results import Results
-from penstock.bench.spec import BenchSpec
+from penstock.bench.specs.spec import BenchSpec
 from penstock.policies import parameters_of
 from penstock.report import runs
 from penstock.workloads import patterns

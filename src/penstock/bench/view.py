@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 
 from penstock.bench.cell import Cell
-from penstock.bench.guards_table import PRESETS
 from penstock.bench.labels import pipeline_label, policy_label, workload_label
 from penstock.bench.results import Results
+from penstock.bench.specs.guards_table import PRESETS
 from penstock.core.codec import to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards

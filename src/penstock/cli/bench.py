@@ -13,7 +13,7 @@ from penstock.core.errors import InputError, PenstockError
 if TYPE_CHECKING:
     from penstock.bench.finish import Finished
     from penstock.bench.results import Results
-    from penstock.bench.spec import BenchSpec
+    from penstock.bench.specs.spec import BenchSpec
 
 
 def bench(
@@ -38,7 +38,7 @@ def bench(
 
     Ctrl-C keeps what is done; --resume goes on from there.
     """
-    from penstock.bench.spec import load
+    from penstock.bench.specs.spec import load
     from penstock.bench.start import create_folder, resumed
     from penstock.report import runs
 

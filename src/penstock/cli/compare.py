@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.bench import check_workers, run_plan, show
-from penstock.cli.options import pairs
+from penstock.cli.options import AsJson, NoSave, Out, pairs
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.bench.spec import BenchSpec
+    from penstock.bench.specs.spec import BenchSpec
 
-_LOAD, _RUN, _OUT = "Pipeline and load", "Runs", "Output"
+_LOAD, _RUN = "Pipeline and load", "Runs"
 
 
 def compare(
@@ -70,15 +70,9 @@ def compare(
         int | None,
         typer.Option(help="Processes.", show_default="all cores", rich_help_panel=_RUN),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where runs are kept.", rich_help_panel=_OUT)] = Path(
-        "runs"
-    ),
-    no_save: Annotated[
-        bool, typer.Option("--no-save", help="Write nothing.", rich_help_panel=_OUT)
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON document.", rich_help_panel=_OUT)
-    ] = False,
+    out: Out = Path("runs"),
+    no_save: NoSave = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare policies on the same loads, seed by seed; "tie" where no difference shows.
 
@@ -112,11 +106,11 @@ def _plan(
     policies: str, fields: dict[str, Any], guards: str, minutes: float | None, seeds: int
 ) -> BenchSpec:
     from penstock.bench.cell import Cell
-    from penstock.bench.check import check_cell
     from penstock.bench.defaults import workload_minutes
-    from penstock.bench.guards_table import guards_of
     from penstock.bench.labels import key_of, policy_label
-    from penstock.bench.spec import BenchSpec, seed_range
+    from penstock.bench.specs.check import check_cell
+    from penstock.bench.specs.guards_table import guards_of
+    from penstock.bench.specs.spec import BenchSpec, seed_range
     from penstock.policies import create, parameters_of
     from penstock.workloads import patterns
 

@@ -13,7 +13,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli import output
-from penstock.cli.options import pairs
+from penstock.cli.options import AsJson, NoSave, Out, pairs
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 
@@ -38,7 +38,7 @@ class AtCap(StrEnum):
     CANCEL = "cancel"
 
 
-_WORK, _SIM, _GUARD, _OUT = "Policy and workload", "Simulation", "Guards", "Output"
+_WORK, _SIM, _GUARD = "Policy and workload", "Simulation", "Guards"
 
 
 def simulate(
@@ -135,15 +135,9 @@ def simulate(
             rich_help_panel=_GUARD,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where runs are kept.", rich_help_panel=_OUT)] = Path(
-        "runs"
-    ),
-    no_save: Annotated[
-        bool, typer.Option("--no-save", help="Write nothing.", rich_help_panel=_OUT)
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON document.", rich_help_panel=_OUT)
-    ] = False,
+    out: Out = Path("runs"),
+    no_save: NoSave = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run one policy on a simulated Nexmark query.
 

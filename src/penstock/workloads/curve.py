@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, cast
@@ -65,14 +66,14 @@ class Curve:
         return np.maximum(np.searchsorted(self.edges, t, side="right") - 1, 0)
 
 
-class Piecewise:
+class Piecewise(ABC):
     """A pattern whose rate is constant in pieces: ``curve`` says which, the rest follows."""
 
     __slots__ = ()
 
+    @abstractmethod
     def curve(self, until: float) -> Curve:
         """The curve, right up to at least ``until`` seconds."""
-        raise NotImplementedError
 
     def rate(self, t: float) -> float:
         """The rate at a moment."""
@@ -115,3 +116,18 @@ def drawn(pattern: Drawn, until: float) -> Curve:
 @lru_cache(maxsize=512)
 def _drawn(pattern: Drawn, minutes: int) -> Curve:
     return pattern.draw(minutes)
+
+
+class PiecewiseDrawn(Piecewise):
+    """A piecewise pattern that draws its pieces: ``draw`` makes them, as many as are asked for."""
+
+    __slots__ = ()
+    minute: float
+
+    def curve(self, until: float) -> Curve:
+        """What was drawn, up to ``until`` or later."""
+        return drawn(self, until)
+
+    @abstractmethod
+    def draw(self, minutes: int) -> Curve:
+        """The curve of the first so many minutes."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.workloads.curve import Curve, Piecewise, drawn
+from penstock.workloads.curve import Curve, PiecewiseDrawn
 from penstock.workloads.pattern import MINUTE, Floats, check_numbers, generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spikes(Piecewise):
+class Spikes(PiecewiseDrawn):
     """``base`` records/s, ``height`` times as much during a spike.
 
     Spikes begin at the times of a Poisson process, every ``spacing`` seconds on average, and last
@@ -38,10 +38,6 @@ class Spikes(Piecewise):
                 f"spikes: spacing = {self.spacing} must be at least a sixtieth of a minute, "
                 f"{self.minute / 60:g} seconds"
             )
-
-    def curve(self, until: float) -> Curve:
-        """A piece from each change to the next."""
-        return drawn(self, until)
 
     def draw(self, minutes: int) -> Curve:
         """The first minutes."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.workloads.curve import Curve, Piecewise, drawn
+from penstock.workloads.curve import Curve, PiecewiseDrawn
 from penstock.workloads.pattern import MINUTE, Floats, check_numbers, generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Random(Piecewise):
+class Random(PiecewiseDrawn):
     """A walk from ``start`` that changes by up to ``change`` every minute.
 
     rate_{k+1} = rate_k + U(−change, change), kept within 0 and ``maximum``: a step beyond a bound
@@ -30,10 +30,6 @@ class Random(Piecewise):
         if self.start > self.maximum:
             raise InputError(f"random: start = {self.start} is above maximum = {self.maximum}")
 
-    def curve(self, until: float) -> Curve:
-        """One piece per minute."""
-        return drawn(self, until)
-
     def draw(self, minutes: int) -> Curve:
         """The first minutes of the walk."""
         draws = generator("random", self.seed)
@@ -42,7 +38,7 @@ class Random(Piecewise):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Increasing(Piecewise):
+class Increasing(PiecewiseDrawn):
     """A walk from 0 that rises more than it falls.
 
     rate_{k+1} = rate_k + U(−R/down, R/up), R = ``maximum``, kept within 0 and R. The mean step of
@@ -59,17 +55,13 @@ class Increasing(Piecewise):
         check_numbers(self)
         _check_shares(self)
 
-    def curve(self, until: float) -> Curve:
-        """One piece per minute."""
-        return drawn(self, until)
-
     def draw(self, minutes: int) -> Curve:
         """The first minutes of the walk."""
         return _walk(0.0, _uneven_steps(self, minutes - 1), self.maximum, self.minute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decreasing(Piecewise):
+class Decreasing(PiecewiseDrawn):
     """A walk from ``maximum`` that falls more than it rises.
 
     rate_{k+1} = rate_k + U(−R/down, R/up), R = ``maximum``, kept within 0 and R. The mean step of
@@ -85,10 +77,6 @@ class Decreasing(Piecewise):
     def __post_init__(self) -> None:
         check_numbers(self)
         _check_shares(self)
-
-    def curve(self, until: float) -> Curve:
-        """One piece per minute."""
-        return drawn(self, until)
 
     def draw(self, minutes: int) -> Curve:
         """The first minutes of the walk."""

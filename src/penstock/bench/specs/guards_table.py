@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, get_type_hints
 
 from penstock.bench.cell import THESIS_GUARDS
-from penstock.bench.toml_file import seconds
+from penstock.bench.specs.toml_file import seconds
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Blackout, Guards
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from penstock.bench import spec_tables as tables
 from penstock.bench.cell import Cell
-from penstock.bench.check import check_cell
 from penstock.bench.labels import key_of, policy_label
-from penstock.bench.toml_file import Place, TomlFile, mentioned, seconds
+from penstock.bench.specs import tables
+from penstock.bench.specs.check import check_cell
+from penstock.bench.specs.toml_file import Place, TomlFile, mentioned, seconds
 from penstock.core.errors import InputError, unknown
 from penstock.policies import POLICIES
 

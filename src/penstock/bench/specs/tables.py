@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.bench.defaults import workload_minutes
-from penstock.bench.guards_table import PRESETS, guards_of
 from penstock.bench.labels import key_of
-from penstock.bench.sweep import Variant, expand
-from penstock.bench.toml_file import Place, TomlFile, mentioned
+from penstock.bench.specs.guards_table import PRESETS, guards_of
+from penstock.bench.specs.sweep import Variant, expand
+from penstock.bench.specs.toml_file import Place, TomlFile, mentioned
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.simulator import PROFILES
