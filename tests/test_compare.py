@@ -113,3 +113,12 @@ def test_bad_input_writes_nothing(arguments: tuple[str, ...], words: str) -> Non
     assert isinstance(done.exception, InputError)
     assert words in str(done.exception)
     assert not Path("runs").exists()
+
+
+def test_the_forecast_error_of_a_policy_that_forecasts_is_printed() -> None:
+    arguments = ("--minutes", "60", "--seeds", "2", "--workers", "1", "--no-save")
+    done = shell("--policies", "ds2,proactive", *arguments)
+    assert done.exit_code == 0, done.exception
+    (error,) = re.findall(r"forecast error of proactive: (\S+) ±\S+", done.stdout)
+    assert 0 < float(error) < 1
+    assert "forecast error of ds2" not in done.stdout

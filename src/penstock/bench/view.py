@@ -142,4 +142,10 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     counts = {len(results.seeds_of(cell.key)) for cell in cells}
     seeds = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     plural = "" if seeds == "1" else "s"
-    return f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
+    note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
+    for cell in cells:
+        if results.measured(cell.key, "forecast_error"):
+            error = results.estimate(cell.key, "forecast_error")
+            note += f"\nforecast error of {policy_label(cell)}: {error.mean:.2f}"
+            note += f" ±{error.half_width:.2f}" if error.half_width is not None else ""
+    return note
