@@ -13,7 +13,7 @@ from penstock.core.errors import InputError
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
 
 pytest.importorskip("pyspark")
-from penstock.spark.sources import EventStream
+from penstock.spark.sources.events import EventStream
 
 PATTERNS: list[Pattern] = [
     Constant(rps=500.0),

@@ -20,10 +20,10 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.cluster import ClusterSpec, LocalCluster
 from penstock.spark.executors import ExecutorPool
-from penstock.spark.pipelines import fingerprint
+from penstock.spark.pipelines.windowed import fingerprint
 from penstock.spark.progress import Batch, batch_of
 from penstock.spark.rest import Rest
-from penstock.spark.sources import EventStream, stream
+from penstock.spark.sources.events import EventStream, stream
 from penstock.workloads.patterns import Constant
 
 ENDLESS = 1e7  # records/s offered: more than any size can take

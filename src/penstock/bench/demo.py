@@ -18,8 +18,8 @@ from penstock.report import runs
 from penstock.report.build import Finished, finish
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.cluster import ClusterSpec, LocalCluster
-from penstock.spark.pipelines import WATERMARK, WINDOW, Comparison, compare, windowed
-from penstock.spark.sources import EventStream, batch, stream
+from penstock.spark.pipelines.windowed import WATERMARK, WINDOW, Comparison, compare, windowed
+from penstock.spark.sources.events import EventStream, batch, stream
 from penstock.workloads.patterns import Constant, Cosine, describe
 
 LOW, HIGH = 2_000.0, 26_000.0  # records/s

@@ -20,9 +20,9 @@ from penstock.core.model import Proposal, Snapshot
 from penstock.policies import DS2, Static
 from penstock.simulator import FluidEngine, FluidSpec
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import ClusterSpec, LocalCluster
-from penstock.spark.pipelines import WINDOW, compare, windowed
-from penstock.spark.sources import EventStream, batch, stream
+from penstock.spark.cluster import LocalCluster
+from penstock.spark.pipelines.windowed import WINDOW, compare, windowed
+from penstock.spark.sources.events import EventStream, batch, stream
 from penstock.workloads.patterns import Constant, Step
 from tests.scenarios import pipeline
 from tests.waiting import until
@@ -30,17 +30,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.spark
 
 GUARDS = Guards(minimum=1, maximum=3, tolerance=0.1)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(ClusterSpec(slots=3, cpu_share=None)) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def spark(cluster: LocalCluster) -> Any:
-    return cluster.session("tests", start_with=1, conf={"spark.sql.shuffle.partitions": "3"})
 
 
 @dataclass(frozen=True)
