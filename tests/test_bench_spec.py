@@ -10,7 +10,7 @@ import pytest
 from penstock.bench.cell import THESIS_GUARDS
 from penstock.bench.specs.guards_table import PRESETS
 from penstock.bench.specs.spec import BenchSpec, load
-from penstock.bench.specs.toml_file import seconds
+from penstock.core.toml_file import seconds
 from penstock.core.errors import InputError
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "bench").glob("*.toml"))
@@ -157,7 +157,6 @@ WRONG = {
     "slo": (("seeds = 2", "slo = true"), "line 2: slo = True"),
     "profile": (("seeds = 2", 'profile = "liv"'), "line 2: .*did you mean 'live'"),
     "profile empty": (("seeds = 2", "profile = []"), "line 2: profile"),
-    "engine spark": (("seeds = 2", 'engine = "spark"'), "line 2: engine = 'spark' cannot"),
     "engine other": (("seeds = 2", 'engine = "flink"'), "line 2: unknown engine 'flink'"),
     "journals": (("seeds = 2", "journals = 1"), "line 2: journals = 1 must be true or false"),
     "name": (('name = "small"', "name = 3"), "line 1: name = 3 must be a text"),

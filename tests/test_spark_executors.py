@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -11,40 +10,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.executors import GIVE_UP, ExecutorPool, victims
 from penstock.spark.rest import Executor
-
-
-@dataclass
-class FakeSpark:
-    """The few methods of a SparkContext and its JVM that resizing uses."""
-
-    conf: dict[str, str] = field(default_factory=dict)
-    master: str = "spark://127.0.0.1:7077"
-    calls: list[tuple[Any, ...]] = field(default_factory=list)
-    accepts: bool = True
-
-    def __getattr__(self, name: str) -> Any:
-        # sc._jvm.org.apache…, sc._jsc.sc().schedulerBackend(): every step leads back here.
-        return self
-
-    def __call__(self, *args: Any) -> Any:
-        return self
-
-    def getConf(self) -> dict[str, str]:  # noqa: N802
-        return self.conf
-
-    def requestTotalExecutors(self, *args: Any) -> bool:  # noqa: N802
-        self.calls.append(("request", args[0]))
-        return self.accepts
-
-    def decommissionExecutor(self, *args: Any) -> bool:  # noqa: N802
-        self.calls.append(("decommission", args[0], args[2]))
-        return True
-
-
-def executor(id: int, *, added: float = 0.0, **kw: Any) -> Executor:
-    base = Executor(id=str(id), host="h", cores=1, alive=True, added=added, removed=None,
-                    task_seconds=1.0, completed_tasks=0, active_tasks=0)  # fmt: skip
-    return replace(base, **kw)
+from tests.fake_spark import FakeSpark, executor
 
 
 def change(before: int, slots: int, remove: tuple[str, ...] = ()) -> Change:
@@ -73,14 +39,18 @@ def test_growing_asks_for_the_absolute_total_and_is_timed() -> None:
     (cost,) = pool.past
     assert (cost.before, cost.after) == (2, 4)
     assert (cost.registered, cost.first_task, cost.steady) == (4.0, 6.0, 9.0)
+    assert cost.downtime == 0.0  # they joined a running query
 
 
-def test_shrinking_decommissions_and_lowers_sparks_target() -> None:
+def test_shrinking_tells_spark_the_total_and_decommissions() -> None:
     spark = FakeSpark()
     pool = ExecutorPool(spark)
     alive = [executor(0), executor(1, added=50.0), executor(2, added=51.0, task_seconds=9.0)]
     pool.resize(change(3, 1), alive, now=100.0)
-    assert spark.calls == [("decommission", "1", True), ("decommission", "2", True)]
+    # The total first, then without touching it: of an application that was never told a total,
+    # Spark would otherwise think that it wants none, and replace no executor that dies.
+    left = [("decommission", "1", False), ("decommission", "2", False)]
+    assert spark.calls == [("request", 1), *left]
     gone = [alive[0], *(replace(e, alive=False, removed=105.0) for e in alive[1:])]
     pool.track(gone, now=105.2)
     assert not pool.acting
@@ -92,6 +62,49 @@ def test_one_action_at_a_time() -> None:
     pool.resize(change(1, 2), [executor(0)], now=0.0)
     with pytest.raises(EngineError, match="still in flight"):
         pool.resize(change(1, 3), [executor(0)], now=1.0)
+
+
+@pytest.mark.parametrize("slots", [0, 1, 6, 10**9, -3])
+def test_nothing_outside_the_limits_leaves(slots: int, caplog: pytest.LogCaptureFixture) -> None:
+    spark = FakeSpark()
+    pool = ExecutorPool(spark, limits=(2, 5))
+    with pytest.raises(EngineError, match=rf"{slots} executors are outside the limits of 2 to 5"):
+        pool.resize(change(4, slots), [executor(i) for i in range(4)], now=0.0)
+    assert spark.calls == [] and not pool.acting
+    assert f"refused: {slots} executors" in caplog.text
+
+
+def test_a_frozen_pool_does_nothing() -> None:
+    spark = FakeSpark()
+    pool = ExecutorPool(spark, frozen=lambda: "maintenance")
+    with pytest.raises(EngineError, match="frozen: maintenance"):
+        pool.resize(change(1, 2), [executor(0)], now=0.0)
+    assert spark.calls == [] and not pool.acting
+
+
+def test_lost_executors_are_left_to_spark_for_a_while() -> None:
+    pool = ExecutorPool(FakeSpark())
+    both = [executor(0), executor(1)]
+    pool.track(both, now=0.0)
+    assert state(pool) == (False, False)
+    pool.track([executor(0)], now=10.0)
+    assert state(pool) == (True, False)  # Spark replaces it
+    pool.track([executor(0), executor(2)], now=17.0)
+    assert state(pool) == (False, False)
+    pool.track([executor(0)], now=20.0)
+    pool.track([executor(0)], now=20.0 + GIVE_UP)
+    assert state(pool) == (True, False)
+    pool.track([executor(0)], now=21.0 + GIVE_UP)
+    assert state(pool) == (False, False)  # it does not come back: decide on what there is
+
+
+def test_a_gateway_that_is_gone_is_an_engine_error() -> None:
+    class Gone(FakeSpark):
+        def requestTotalExecutors(self, *args: object) -> bool:  # noqa: N802
+            raise ConnectionRefusedError("no JVM")
+
+    with pytest.raises(EngineError, match="could not ask Spark for 2 executors: no JVM"):
+        ExecutorPool(Gone()).resize(change(1, 2), [executor(0)], now=0.0)
 
 
 def test_an_action_without_effect_is_given_up() -> None:

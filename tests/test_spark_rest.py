@@ -2,73 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import re
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
 
 from penstock.core.errors import EngineError
 from penstock.spark.rest import Rest
-
-EXECUTOR = {
-    "id": "3", "hostPort": "10.0.0.7:4040", "isActive": True, "totalCores": 1, "activeTasks": 1,
-    "completedTasks": 26, "totalDuration": 23227, "addTime": "2026-11-15T20:33:19.424GMT",
-}  # fmt: skip
-
-
-def stage(id: int, status: str = "COMPLETE", **kw: Any) -> dict[str, Any]:
-    """A stage as Spark 4.3 writes it, shortened."""
-    return {
-        "status": status, "stageId": id, "numTasks": 2, "executorRunTime": 346,
-        "executorDeserializeTime": 29, "executorCpuTime": 57_832_323, "inputRecords": 20_000,
-        "shuffleWriteRecords": 14, "shuffleFetchWaitTime": 5,
-        "description": f"demo\nid = ad6f\nrunId = 0cda\nbatch = {id // 2}", **kw,
-    }  # fmt: skip
-
-
-class FakeDriver:
-    def __init__(self) -> None:
-        self.stages: dict[int, dict[str, Any]] = {}
-        self.executors: list[dict[str, Any]] = [{**EXECUTOR, "id": "driver"}, EXECUTOR]
-        self.asked: list[str] = []
-        driver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                driver.asked.append(self.path)
-                body = driver.answer(self.path)
-                self.send_response(404 if body is None else 200)
-                self.end_headers()
-                self.wfile.write(json.dumps(body).encode())
-
-            def log_message(self, format: str, *args: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,))
-        self.thread.start()
-
-    def answer(self, path: str) -> Any:
-        if path.endswith("/allexecutors"):
-            return self.executors
-        if path.endswith("/stages"):
-            return list(self.stages.values())
-        match = re.search(r"/stages/(\d+)\?details=false$", path)
-        found = self.stages.get(int(match[1])) if match else None
-        return [found] if found else None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+from tests.fake_driver import EXECUTOR, FakeDriver, stage, task
 
 
 @pytest.fixture
@@ -132,3 +72,42 @@ def test_an_unknown_application_is_an_engine_error(driver: FakeDriver) -> None:
     driver.executors = None  # type: ignore[assignment]
     with pytest.raises(EngineError, match="answered 404"):
         Rest(driver.url, "app-1").executors()
+
+
+def test_a_stage_that_was_tried_again_did_its_work_once_and_cost_all_of_it(
+    driver: FakeDriver,
+) -> None:
+    """Eight partitions, six of which ended before a fetch failed; then the other two."""
+    rest = Rest(driver.url, "app-1")
+    rest.new_stages()
+    first = stage(0, "FAILED", numTasks=8, numCompleteTasks=6, inputRecords=600)
+    again = stage(0, numTasks=2, numCompleteTasks=2, inputRecords=200, attemptId=1)
+    driver.stages[0] = [again, first]  # Spark promises no order
+    (s,) = rest.new_stages()
+    assert (s.tasks, s.input_records, s.attempt, s.failed, s.retried) == (8, 800, 1, False, True)
+    assert s.run_time == pytest.approx(2 * 0.375)
+
+
+def test_records_that_were_read_twice_count_once(driver: FakeDriver) -> None:
+    """All eight had ended when two results were lost with their executor."""
+    rest = Rest(driver.url, "app-1")
+    rest.new_stages()
+    first = stage(0, numTasks=8, numCompleteTasks=8, inputRecords=800)
+    again = stage(0, numTasks=2, numCompleteTasks=2, inputRecords=200, attemptId=1)
+    driver.stages[0] = [first, again]
+    (s,) = rest.new_stages()
+    assert (s.tasks, s.input_records) == (8, 800)
+
+
+def test_tasks_by_partition_and_executor(driver: FakeDriver) -> None:
+    rest = Rest(driver.url, "app-1")
+    rest.new_stages()
+    driver.stages[0] = stage(0)
+    (s,) = rest.new_stages()
+    running = {"index": 2, "partitionId": 2, "executorId": "3"}  # no metrics yet
+    driver.tasks[0, 0] = [task(1, 300, records=70), task(0, 100, executor="4"), running]
+    slow, quick = rest.tasks(s)
+    assert (slow.partition, slow.executor, slow.records) == (1, "3", 70)
+    assert (slow.busy, quick.busy) == (0.3, 0.1)
+    driver.tasks.clear()  # Spark keeps the tasks of old stages only for a while
+    assert rest.tasks(s) == []

@@ -124,17 +124,6 @@ def test_a_master_that_dies_is_reported_with_its_last_words(
 
 
 @pytest.fixture(scope="module")
-def class_data() -> Iterator[None]:
-    """Use class data if there are some, but do not make them: that takes too long for a test."""
-    with pytest.MonkeyPatch.context() as patch:
-        cache = remains.cache_folder()
-        data = java.class_data(java.find_java(), java.find_spark(), cache=cache, lists=cache)
-        if not data.usable:
-            patch.setenv("PENSTOCK_CLASS_DATA", "off")
-        yield
-
-
-@pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty working folder."""
     folder = tmp_path_factory.mktemp("work")
@@ -238,6 +227,32 @@ def test_groups_follow_growing_shrinking_and_loss(spark: tuple[LocalCluster, Any
     eventually(lambda: new[1] not in started.executors(), "the killed executor is gone")
     eventually(lambda: len(started.executors()) == 2, "it was replaced")
     eventually(groups_follow, "groups follow")
+
+
+@pytest.mark.spark
+def test_a_killed_worker_is_replaced_and_the_query_goes_on(
+    spark: tuple[LocalCluster, Any],
+) -> None:
+    started, session = spark
+    query = session.readStream.format("rate").load().writeStream.format("noop").start()
+
+    def batch() -> int:
+        return int(query.lastProgress["batchId"]) if query.lastProgress else -1
+
+    eventually(lambda: batch() >= 1, "the query runs")
+    size, before, worker = len(started.executors()), started.executors(), started.worker
+    os.kill(worker, signal.SIGKILL)
+    eventually(lambda: not any(map(processes.running, before.values())), "its executors ended")
+    eventually(lambda: started.worker != worker, "a new worker")
+    eventually(
+        lambda: len(started.executors()) == size and not set(started.executors()) & set(before),
+        "as many new executors as there were",
+    )
+    last = batch()
+    eventually(lambda: batch() > last, "the query goes on")
+    query.stop()
+    assert started.failure is None
+    assert len(backends(started)) == size
 
 
 @pytest.mark.spark

@@ -1,10 +1,11 @@
-"""How throughput grows with executors: a stateless map under full load, measured.
+"""How throughput grows with executors: a Nexmark query under full load, measured.
 
 Every repetition visits all sizes in a random order of its own, so that a slow minute of the
-machine does not fall on the same size each time. The source always has more than the query can
-take. A micro-batch gives every executor one task with the same number of records, so the fixed
-cost of a task weighs the same at every size: what is missing from a linear speed-up is what the
-executors cost each other and the time in which the driver plans.
+machine does not fall on the same size each time. All events were released long ago, so the query
+always has more than it can take, and every measurement reads the same events from the first on.
+A micro-batch gives every executor one task with the same number of records, so the fixed cost of
+a task weighs the same at every size: what is missing from a linear speed-up is what the executors
+cost each other, the waves of state partitions, and the time in which the driver plans.
 """
 
 from __future__ import annotations
@@ -16,39 +17,52 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.bench.statistics import Estimate, estimate
+from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.cluster import ClusterSpec, LocalCluster
 from penstock.spark.executors import ExecutorPool
-from penstock.spark.pipelines.windowed import fingerprint
+from penstock.spark.pipelines import nexmark
 from penstock.spark.progress import Batch, batch_of
 from penstock.spark.rest import Rest
-from penstock.spark.sources.events import EventStream, stream
+from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
 
-ENDLESS = 1e7  # records/s offered: more than any size can take
-WARM_BATCHES = 2  # not counted after every start of the query
+MINUTE = 3.0  # seconds that a minute of event time lasts, so that windows close while we look
+EVENT_RATE = 100_000.0  # events per second of event time
+BACKLOG = 86_400.0  # seconds of events that wait at the start
+WARM_BATCHES = 2  # not counted after the executors have their quota
 RESIZE_SECONDS = 120.0
-MEASURE_SECONDS = 180.0
+MEASURE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSpec:
-    """Which sizes, how often, how long (seconds each), and the executors' share of a core."""
+    """Which query and sizes, how often, how long (seconds each), and the executors.
 
+    ``cpu_share`` of a core each · ``partitions`` of its state · ``rows_per_executor`` records
+    that a micro-batch gives to each executor.
+    """
+
+    query: str = "q1"
     sizes: tuple[int, ...] = (1, 2, 4, 8)
     repeats: int = 3
-    seconds: float = 15.0
+    seconds: float = 20.0
     cpu_share: float | None = 0.2
-    rows_per_executor: int = 40_000
-    hashes: int = 8
+    partitions: int = 8
+    rows_per_executor: int = 60_000
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.query not in nexmark.QUERIES:
+            from penstock.core.errors import unknown
+
+            raise unknown("query", self.query, nexmark.QUERIES)
         if not self.sizes or min(self.sizes) < 1 or len(set(self.sizes)) < len(self.sizes):
             raise InputError(f"sizes {list(self.sizes)} must be different numbers ≥ 1")
-        if self.repeats < 1:
-            raise InputError(f"repeats {self.repeats} must be ≥ 1")
+        for name in ("repeats", "partitions", "rows_per_executor"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} {getattr(self, name)} must be ≥ 1")
         if not self.seconds > 0:
             raise InputError(f"seconds {self.seconds} must be above 0")
 
@@ -62,72 +76,97 @@ class SizeResult:
     speedup: Estimate
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """All sizes and the curve through every single measurement; ``None`` for one size only."""
+
+    spec: CalibrationSpec
+    sizes: tuple[SizeResult, ...]
+    curve: PowerCurve | None
+    limited: bool
+
+
 def calibrate(
     spec: CalibrationSpec, *, say: Callable[[str], None], measured: Callable[[int, float], None]
-) -> list[SizeResult]:
+) -> Calibration:
     """Measure all sizes; ``measured`` is called with every size and its throughput."""
     order = random.Random(spec.seed)
     passes: list[dict[int, float]] = []
     most = max(spec.sizes)
     with LocalCluster(ClusterSpec(slots=most, cpu_share=spec.cpu_share), say=say) as cluster:
-        spark = cluster.session("penstock calibrate", start_with=1)
-        say(f"warming up {most} executors…")
-        _resize(spark, most)
-        _throughput(spark, spec, most, cluster, warm_up=True)
+        conf = {"spark.sql.shuffle.partitions": str(spec.partitions)}
+        spark = cluster.session("penstock calibrate", start_with=1, conf=conf)
         for _ in range(spec.repeats):
             sizes = list(spec.sizes)
             order.shuffle(sizes)
             rates = {}
             for size in sizes:
-                _resize(spark, size)
-                rates[size] = _throughput(spark, spec, size, cluster)
+                say(f"{size} executors: starting and warming up…")
+                resize(spark, size)
+                rates[size] = throughput(spark, spec, size, cluster)
                 measured(size, rates[size])
             passes.append(rates)
+        limited = cluster.limited
+    return summarize(spec, passes, limited=limited)
+
+
+def summarize(
+    spec: CalibrationSpec, passes: Sequence[dict[int, float]], *, limited: bool
+) -> Calibration:
+    """Means, speed-ups within each repetition, and the curve."""
     smallest = min(spec.sizes)
-    return [
+    results = tuple(
         SizeResult(
             executors=size,
             throughput=estimate([p[size] for p in passes]),
             speedup=estimate([p[size] / p[smallest] for p in passes]),
         )
         for size in sorted(spec.sizes)
-    ]
+    )
+    points = [(size, rate) for rates in passes for size, rate in rates.items()]
+    curve = fit(*zip(*points, strict=True)) if len(spec.sizes) > 1 else None
+    return Calibration(spec=spec, sizes=results, curve=curve, limited=limited)
 
 
-def _throughput(
-    spark: Any, spec: CalibrationSpec, size: int, cluster: LocalCluster, *, warm_up: bool = False
-) -> float:
-    """Records/s of a fresh query, over whole batches after the first ones."""
-    events = EventStream(
-        pattern=Constant(rps=ENDLESS),
-        start=time.time() - 60,
-        seconds=86_400,
+def throughput(spark: Any, spec: CalibrationSpec, size: int, cluster: LocalCluster) -> float:
+    """Records/s of a fresh query, over whole batches planned after the executors were warm."""
+    query = nexmark.QUERIES[spec.query]
+    events = NexmarkStream(
+        events=NexmarkEvents(bids=10),
+        pattern=Constant(rps=EVENT_RATE),
+        start=time.time() - BACKLOG,
+        seconds=BACKLOG,
+        tables=tuple(query.tables),
         partitions=size,
         max_rows=spec.rows_per_executor * size,
     )
-    checkpoint = cluster.folder / f"calibrate-{time.monotonic_ns()}"
-    query = (
-        stream(spark, events)
-        .select("offset", fingerprint(spec.hashes).alias("fingerprint"))
-        .writeStream.format("noop")
-        .option("checkpointLocation", str(checkpoint))
-        .start()
+    running = nexmark.start(
+        spark,
+        query,
+        events,
+        nexmark.Settings(minute=MINUTE),
+        folder=cluster.folder / f"calibrate-{time.monotonic_ns()}",
+        trigger=0.0,
+        sink="noop",
     )
+    warm_since: float | None = None
     try:
         deadline = time.monotonic() + MEASURE_SECONDS
-        while True:
-            if query.awaitTermination(1):
+        while time.monotonic() < deadline:
+            if running.awaitTermination(1):
                 raise EngineError("the calibration query stopped by itself")
-            batches = _batches(query)[WARM_BATCHES:]
-            if batches and (warm_up or batches[-1].end - batches[0].start >= spec.seconds):
-                return rate(batches)
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"{size} executors did not finish enough batches within {MEASURE_SECONDS:.0f} "
-                    "s; lower rows_per_executor or raise cpu_share"
-                )
+            if warm_since is None and _warm(cluster):
+                warm_since = time.time()
+            counted = [b for b in _batches(running) if warm_since and b.start >= warm_since]
+            counted = counted[WARM_BATCHES:]
+            if counted and counted[-1].end - counted[0].start >= spec.seconds:
+                return rate(counted)
     finally:
-        query.stop()
+        running.stop()
+    raise EngineError(
+        f"{size} executors did not finish enough batches within {MEASURE_SECONDS:.0f} s; lower "
+        "--rows or raise --cpu-share"
+    )
 
 
 def rate(batches: Sequence[Batch]) -> float:
@@ -135,14 +174,8 @@ def rate(batches: Sequence[Batch]) -> float:
     return sum(b.rows for b in batches) / (batches[-1].end - batches[0].start)
 
 
-def _batches(query: Any) -> list[Batch]:
-    import json
-
-    found = [batch_of(json.loads(p.json)) for p in query.recentProgress]
-    return [b for b in found if b.rows]
-
-
-def _resize(spark: Any, size: int) -> None:
+def resize(spark: Any, size: int) -> None:
+    """Wait until the session has so many executors."""
     context = spark.sparkContext
     rest = Rest(context.uiWebUrl, context.applicationId)
     pool = ExecutorPool(context)
@@ -154,3 +187,15 @@ def _resize(spark: Any, size: int) -> None:
             raise EngineError(f"{size} executors were not there after {RESIZE_SECONDS:.0f} s")
         time.sleep(0.2)
         pool.track(rest.executors(), time.time())
+
+
+def _warm(cluster: LocalCluster) -> bool:
+    """Whether every executor is past its time at full speed."""
+    return not cluster.limited or all(cluster.share(e) is not None for e in cluster.executors())
+
+
+def _batches(query: Any) -> list[Batch]:
+    import json
+
+    found = [batch_of(json.loads(p.json)) for p in query.recentProgress]
+    return [b for b in found if b.rows]

@@ -13,14 +13,15 @@ from typing import Any
 
 from penstock.bench import oracle
 from penstock.bench.defaults import workload_parameters
-from penstock.bench.scores import Actions, Scores, scores_of
+from penstock.bench.recording import Recording, Watched
+from penstock.bench.scores import Scores, scores_of
+from penstock.bench.spark.settings import LEAST_PERIOD, SparkSettings
 from penstock.bench.trace import Trace, trace_of
 from penstock.core.codec import from_json, to_json
-from penstock.core.errors import EngineError, InputError, unknown
+from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
-from penstock.core.journal import Header, Journal
-from penstock.core.loop import Decision, Loop, State
-from penstock.core.model import Proposal, Snapshot
+from penstock.core.journal import Header
+from penstock.core.loop import Loop
 from penstock.core.ports import Policy
 from penstock.policies import create as create_policy
 from penstock.policies import parameters_of
@@ -31,6 +32,7 @@ from penstock.workloads.patterns import Pattern
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
 
+SPARK_POOL = "executors"  # as penstock.spark.metrics calls it
 LONGEST = 31 * 24 * 60.0  # minutes
 _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
 
@@ -43,7 +45,8 @@ class Cell:
     the beginning, the query's own if left out · ``shared`` one pool for all operators, as in
     Flink's reactive mode · ``spec`` fields of ``FluidSpec`` to override; tables are merged ·
     ``minutes`` simulated · ``period`` seconds between decisions · ``slo`` seconds of queue
-    latency beyond which a second counts as late.
+    latency beyond which a second counts as late · ``spark`` how it runs on Spark; simulated if
+    left out. All times are thesis time, also on Spark.
     """
 
     key: str
@@ -60,6 +63,7 @@ class Cell:
     shared: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     slo: float = 60.0
+    spark: SparkSettings | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.key):
@@ -79,6 +83,11 @@ class Cell:
             raise InputError(f"start = {self.start} must be ≥ 1 slots, or left out")
         if not (math.isfinite(self.slo) and self.slo >= 0):
             raise InputError(f"slo = {self.slo} must be a finite number of seconds ≥ 0")
+        if self.spark is not None and self.spark.clock(self.period) < LEAST_PERIOD:
+            raise InputError(
+                f"period = {self.period:g} s is {self.spark.clock(self.period):g} s on the clock, "
+                f"less than {LEAST_PERIOD:g}; set a longer period, or a longer minute"
+            )
 
     @property
     def seconds(self) -> int:
@@ -131,6 +140,12 @@ class Cell:
         except TypeError as error:
             raise InputError(f"spec: {error}") from None
 
+    def start_sizes(self) -> Mapping[str, int]:
+        """Slots of each pool at the beginning; on Spark one executor if none are given."""
+        if self.spark is None:
+            return self.fluid_spec().start
+        return {SPARK_POOL: self.start or 1}
+
     def pattern(self, seed: int) -> Pattern:
         """The offered load; the run's seed is the workload's, so policies see the same load."""
         query = queries.create(self.query)
@@ -140,7 +155,21 @@ class Cell:
 
     def create_policy(self) -> Policy:
         """The auto-scaler with its parameters."""
-        return create_policy(self.policy, self.policy_parameters)
+        given = self.policy_parameters
+        if self.spark is not None:
+            given = self.spark.parameters(parameters_of(create_policy(self.policy)), given)
+        return create_policy(self.policy, given)
+
+    def header(self, policy: Policy, seed: int) -> Header:
+        """The first line of a run's journal."""
+        return Header(
+            policy=self.policy,
+            parameters=parameters_of(policy),
+            guards=self.guards,
+            mode="act",
+            seed=seed,
+            period=self.period,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,24 +180,6 @@ class Outcome:
     trace: Trace | None = None
 
 
-class _Watched:
-    """A policy whose errors are kept: the loop goes on without it, a comparison must not."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self.error: Exception | None = None
-
-    def start(self, seed: int) -> Any:
-        return self._policy.start(seed)
-
-    def decide(self, seen: Snapshot, memory: Any) -> tuple[Proposal, Any]:
-        try:
-            return self._policy.decide(seen, memory)
-        except Exception as error:
-            self.error = error
-            raise
-
-
 def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool = False) -> Outcome:
     """Run a cell once. ``journal`` where to write every decision; ``trace`` whether to keep one.
 
@@ -176,42 +187,17 @@ def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool 
     """
     spec, pattern, policy = cell.fluid_spec(), cell.pattern(seed), cell.create_policy()
     engine = FluidEngine(spec, pattern, seconds=cell.seconds, seed=seed)
-    watched = _Watched(policy)
-    actions = Actions()
-    book = None
-    if journal is not None:
-        header = Header(
-            policy=cell.policy,
-            parameters=parameters_of(policy),
-            guards=cell.guards,
-            mode="act",
-            seed=seed,
-            period=cell.period,
-        )
-        partial = journal.with_name(journal.name + ".part")
-        book = Journal(partial, header)
-
-    def record(decision: Decision, state: State) -> None:
-        if decision.applied:
-            actions.add(decision)
-        if book is not None:
-            book.record(decision, state)
-
-    loop = Loop(engine, watched, cell.guards, mode="act", seed=seed, record=record)
+    watched = Watched(policy)
+    recording = Recording(journal, cell.header(policy, seed))
+    loop = Loop(engine, watched, cell.guards, mode="act", seed=seed, record=recording)
     try:
         loop.run(period=cell.period, ticks=cell.ticks)
         engine.advance(cell.seconds - cell.ticks * cell.period)  # a rest without a decision
     finally:
-        if book is not None:
-            book.close()
-    if watched.error is not None:
-        error = watched.error
-        raise EngineError(
-            f"{cell.key}, seed {seed}: the policy raised {type(error).__name__}: {error}"
-        ) from error
-    if journal is not None:
-        partial.replace(journal)
-    figures = policy.figures(loop.state.memory) if hasattr(policy, "figures") else {}
+        recording.close()
+    watched.check(f"{cell.key}, seed {seed}")
+    recording.keep()
+    actions, figures = recording.actions, figures_of(policy, loop.state.memory)
     demand = oracle.demand(spec, engine.series)
     stages = getattr(pattern, "stages", ())
     scores = scores_of(engine, demand, actions, stages=stages, slo=cell.slo, figures=figures)
@@ -219,3 +205,9 @@ def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool 
         return Outcome(scores=scores)
     drawn = trace_of(engine.series, oracle.total(demand), cell.period, actions.times)
     return Outcome(scores=scores, trace=drawn)
+
+
+def figures_of(policy: Policy, memory: Any) -> Mapping[str, float]:
+    """What a policy kept of itself; empty for most."""
+    found: Mapping[str, float] = policy.figures(memory) if hasattr(policy, "figures") else {}
+    return found

@@ -18,16 +18,18 @@ from penstock.report import runs
 from penstock.report.build import Finished, finish
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.cluster import ClusterSpec, LocalCluster
-from penstock.spark.pipelines.windowed import WATERMARK, WINDOW, Comparison, compare, windowed
-from penstock.spark.sources.events import EventStream, batch, stream
+from penstock.spark.pipelines import nexmark
+from penstock.workloads.nexmark import PRESETS, NexmarkStream
 from penstock.workloads.patterns import Constant, Cosine, describe
 
+QUERY = nexmark.QUERIES["q5"]
+SETTINGS = nexmark.Settings(minute=3.0)  # a window of 15 s every 3 s
+SLIDE = SETTINGS.scaled(60.0)  # seconds
 LOW, HIGH = 2_000.0, 26_000.0  # records/s
 UNLIMITED = 4  # times that load for executors of a whole core
-TRIGGER = 2  # seconds
+TRIGGER = 2.0  # seconds
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
-WARM_BATCHES = 4
-STOP_LOOKS = 400  # 20 s
+WARM_ROWS, WARM_BATCHES = 5_000, 4
 NAME = "demo"
 
 
@@ -79,7 +81,7 @@ class DemoResult:
     """What happened, and whether the result of the query is right."""
 
     finished: Finished
-    comparison: Comparison
+    comparison: nexmark.Comparison
 
 
 def run_demo(
@@ -103,22 +105,22 @@ def run_demo(
         say("warming up the first executor…")
         _warm_up(spark, spec, cluster.folder / "warm-up")
         events = _events(spec)
-        result = cluster.folder / "result"
-        query = _start(stream(spark, events), result, cluster.folder / "checkpoint")
-        folder = _scale(spec, spark, cluster, query, events.start, say, watch)
+        result = cluster.folder / NAME
+        query = _start(spark, events, result)
+        folder = _scale(spec, spark, cluster, query, events, say, watch)
         say("comparing the streamed result with a batch run over the same events…")
         comparison = _check(spec, spark, cluster, events, result)
         say("stopping the cluster…")
     return DemoResult(finished=finish(folder), comparison=comparison)
 
 
-def _events(spec: DemoSpec) -> EventStream:
-    """The load; windows are aligned to the epoch, so it starts with one and fills whole ones."""
-    return EventStream(
+def _events(spec: DemoSpec) -> NexmarkStream:
+    """The bids; windows are aligned to the epoch, so the load starts with one."""
+    return NexmarkStream(
+        events=dataclasses.replace(PRESETS["nexmark"], seed=spec.seed),
         pattern=spec.pattern,
-        start=float(math.ceil((time.time() + 2) / WINDOW) * WINDOW),
+        start=math.ceil((time.time() + 2) / SLIDE) * SLIDE,
         seconds=spec.seconds + CATCH_UP + 60,
-        seed=spec.seed,
         partitions=spec.slots,
         max_rows=int(TRIGGER * spec.high),
     )
@@ -129,7 +131,7 @@ def _scale(
     spark: Any,
     cluster: LocalCluster,
     query: Any,
-    start: float,
+    events: NexmarkStream,
     say: Callable[[str], None],
     watch: Callable[[Decision, float], None],
 ) -> Path:
@@ -138,7 +140,7 @@ def _scale(
     def record(decision: Decision, state: State) -> None:
         if kept is not None:
             kept.record(decision, state)
-        watch(decision, decision.seen.time - start)
+        watch(decision, decision.seen.time - events.start)
 
     autoscaler = Autoscaler(
         spark,
@@ -155,10 +157,17 @@ def _scale(
     kept: runs.Recording | None = None
     try:
         with runs.recording(spec.out, NAME, _config(spec, cluster), autoscaler.header) as kept:
-            say(f"load begins in {max(0.0, start - time.time()):.0f} s")
+            begins = max(0.0, events.start - time.time())
+            say(f"load begins in {begins:.0f} s")
             with autoscaler:
-                _wait(query, start + spec.seconds)
-            _stop(query)
+                nexmark.wait_until_final(
+                    query,
+                    QUERY,
+                    events,
+                    _end(spec, events),
+                    within=begins + spec.seconds + CATCH_UP,
+                )
+            nexmark.stop(query)
     except KeyboardInterrupt:
         if kept is not None and kept.ticks:
             say(f"interrupted; the first {kept.ticks} decisions are in {kept.folder}")
@@ -168,78 +177,39 @@ def _scale(
 
 
 def _check(
-    spec: DemoSpec, spark: Any, cluster: LocalCluster, events: EventStream, result: Path
-) -> Comparison:
+    spec: DemoSpec, spark: Any, cluster: LocalCluster, events: NexmarkStream, result: Path
+) -> nexmark.Comparison:
     """The streamed result beside a batch run over the same events, at full speed."""
     if cluster.limited:
         for executor in cluster.executors():
             cluster.set_share(executor, 1.0)
-    until = int(events.start + spec.seconds) // WINDOW * WINDOW
-    expected = windowed(batch(spark, events, events.released(float(until))))
-    return compare(spark, spark.read.parquet(str(result)), expected, until)
+    until = _end(spec, events)
+    return nexmark.compare(spark, QUERY, events, SETTINGS, folder=result, until=until)
+
+
+def _end(spec: DemoSpec, events: NexmarkStream) -> float:
+    """The end of the last window that lies within the load."""
+    return events.start + spec.seconds // SLIDE * SLIDE
 
 
 def _warm_up(spark: Any, spec: DemoSpec, folder: Path) -> None:
     """Let the first executor load its classes and compile its code on a query of the same kind."""
-    rows = 5_000
-    past = EventStream(
-        pattern=Constant(rps=rows),
+    past = NexmarkStream(
+        pattern=Constant(rps=WARM_ROWS),
         start=time.time() - 2 * WARM_BATCHES,
         seconds=WARM_BATCHES,
         partitions=spec.slots,
-        max_rows=rows,
+        max_rows=WARM_ROWS,
     )
-    query = _start(stream(spark, past), folder / "result", folder / "checkpoint", trigger=0)
-    while sum(p["numInputRows"] for p in query.recentProgress) < past.total:
+    query = _start(spark, past, folder, trigger=0.0)
+    while sum(p["numInputRows"] for p in query.recentProgress) < past.total("bid"):
         if query.awaitTermination(1):
             raise EngineError("the query for warming up stopped by itself")
-    _stop(query)
+    nexmark.stop(query)
 
 
-def _start(events: Any, result: Path, checkpoint: Path, *, trigger: int = TRIGGER) -> Any:
-    return (
-        windowed(events)
-        .writeStream.queryName(NAME)
-        .format("parquet")
-        .option("path", str(result))
-        .option("checkpointLocation", str(checkpoint))
-        .outputMode("append")
-        .trigger(processingTime=f"{trigger} seconds")
-        .start()
-    )
-
-
-def _wait(query: Any, end: float) -> None:
-    """Until the query has closed the last window of the load."""
-    closed = end + WATERMARK + 1
-    while True:
-        if query.awaitTermination(1):
-            raise EngineError("the query stopped before its end")
-        watermark = _watermark(query)
-        if watermark is not None and watermark >= closed:
-            return
-        if time.time() > end + CATCH_UP:
-            raise EngineError(
-                f"the query is still behind {CATCH_UP:.0f} s after the load ended (watermark "
-                f"{end - (watermark or 0):.0f} s short). Try a lower --high, or more --cpu-share"
-            )
-
-
-def _stop(query: Any) -> None:
-    """Stop between two batches where that is possible: an aborted one prints a stack trace."""
-    for _ in range(STOP_LOOKS):
-        if not query.status["isTriggerActive"]:
-            break
-        time.sleep(0.05)
-    query.stop()
-
-
-def _watermark(query: Any) -> float | None:
-    from datetime import datetime
-
-    progress = query.lastProgress
-    text = (progress or {}).get("eventTime", {}).get("watermark") if progress else None
-    return datetime.fromisoformat(text).timestamp() if text else None
+def _start(spark: Any, events: NexmarkStream, folder: Path, *, trigger: float = TRIGGER) -> Any:
+    return nexmark.start(spark, QUERY, events, SETTINGS, folder=folder, trigger=trigger, name=NAME)
 
 
 def _config(spec: DemoSpec, cluster: LocalCluster) -> dict[str, Any]:
@@ -254,7 +224,7 @@ def _config(spec: DemoSpec, cluster: LocalCluster) -> dict[str, Any]:
             "cpu_share": spec.cpu_share,
             "limited": cluster.limited,
         },
-        "query": f"count and sum per key in windows of {WINDOW} s, trigger {TRIGGER} s",
+        "query": f"Nexmark {QUERY.name}, a minute in {SETTINGS.minute:g} s, trigger {TRIGGER:g} s",
         "guards": dataclasses.asdict(spec.guards),
         "seconds": spec.seconds,
         "period": spec.period,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench.results import Results
+from penstock.bench.spark.plan import described
 from penstock.bench.view import groups
 from penstock.core.errors import InputError
 from penstock.report import runs
@@ -145,7 +146,9 @@ def group_document(results: Results, group: Group) -> dict[str, Any]:
 
 def _subtitle(results: Results) -> str:
     cells, seeds = len(results.cells), len(results.seeds)
-    text = f"{cells} cells × {seeds} seeds, simulated"
+    settings = results.cells[0].spark
+    how = "simulated" if settings is None else described(settings)
+    text = f"{cells} cells × {seeds} seeds, {how}"
     if results.complete:
         return text
     return f"{text}; interrupted after {results.done} of {cells * seeds} runs"

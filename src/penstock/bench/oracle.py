@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from penstock.capacity.curve import PowerCurve
 from penstock.simulator import FluidSpec, Series
 from penstock.simulator.series import Floats
 
@@ -25,6 +26,17 @@ def demand(spec: FluidSpec, series: Series) -> Demand:
         pool: np.asarray(slots, dtype=float)
         for pool, slots in spec.fewest_slots_series(rates).items()
     }
+
+
+def demand_on(curve: PowerCurve, rates: Floats, most: int) -> Floats:
+    """Slots of one pool whose throughput was measured, for each rate (records/s); ≤ ``most``.
+
+    >>> demand_on(PowerCurve(alpha=100.0, beta=0.5), np.array([0.0, 100.0, 150.0, 900.0]), 8)
+    array([1., 1., 3., 8.])
+    """
+    different, where = np.unique(rates, return_inverse=True)
+    fewest = np.array([curve.fewest(float(rate), most) for rate in different], dtype=float)
+    return np.asarray(fewest[where])
 
 
 def total(demand: Demand) -> Floats:

@@ -65,7 +65,7 @@ def run(
     workers have ended; what was finished is in the folder and a second call goes on from there.
     """
     check(cells, seeds, workers)
-    _start(folder, cells, seeds)
+    begin(folder, cells, seeds)
     done = {run for run, _ in read_scores(folder)}
     total = len(cells) * len(seeds)
     tasks = _tasks(cells, seeds, done, folder, workers, journals=journals, traces=traces)
@@ -74,7 +74,7 @@ def run(
     report(total - left, total)
     workers = min(workers or useful_workers(left), len(tasks))
     finished = total - left
-    with _Book(folder / SCORES) as book:
+    with Book(folder / SCORES) as book:
 
         def add(rows: Done) -> None:
             nonlocal finished
@@ -105,7 +105,7 @@ def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = Non
         raise InputError(f"workers {workers} must be ≥ 1")
 
 
-def _start(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
+def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
     """Write down what is to be run, or make sure that it is what the folder was started with."""
     document = {
         "penstock": __version__,
@@ -270,7 +270,7 @@ def useful_workers(runs: int) -> int:
     return max(1, min(cores(), runs // RUNS_PER_WORKER))
 
 
-class _Book:
+class Book:
     """``scores.jsonl`` being written; a line torn by a crash is cut off first."""
 
     def __init__(self, path: Path) -> None:
@@ -286,7 +286,7 @@ class _Book:
         self._file.write(line.encode())
         self._file.flush()
 
-    def __enter__(self) -> _Book:
+    def __enter__(self) -> Book:
         return self
 
     def __exit__(self, *_: object) -> None:

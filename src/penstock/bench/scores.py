@@ -1,7 +1,7 @@
 """What a run is judged by; every name and formula is in docs/bench.md.
 
-All figures come from the simulator's series, one value per second, and from the times of the
-actions; nothing here loops over seconds.
+All figures come from the series of a run, one value per second, and from the times of the
+actions; nothing here loops over seconds. A simulated run and one on Spark are judged alike.
 """
 
 from __future__ import annotations
@@ -46,16 +46,32 @@ def scores_of(
     slo: float = 60.0,
     figures: Mapping[str, float] | None = None,
 ) -> dict[str, float | None]:
-    """All scores of a finished run; ``figures`` are what the policy kept of itself."""
+    """All scores of a simulated run; ``figures`` are what the policy kept of itself."""
     series = engine.series
+    drain = drain_seconds(engine.spec, engine.totals(), _last(series))
+    return series_scores(
+        series, demand, actions, drain=drain, stages=stages, slo=slo, figures=figures
+    )
+
+
+def series_scores(
+    series: Series,
+    demand: Demand,
+    actions: Actions,
+    *,
+    drain: float,
+    stages: Sequence[Stage] = (),
+    slo: float = 60.0,
+    figures: Mapping[str, float] | None = None,
+) -> dict[str, float | None]:
+    """All scores of a run; ``drain`` seconds that what still waits at the end would take."""
     return {
         **slot_scores(series, demand),
         **latency_scores(series, slo),
         **flow_scores(series),
         "actions": float(len(actions.times)),
         "reconfigurations": float(actions.reconfigurations),
-        "excess_time": drain_seconds(engine.spec, engine.totals(), _last(series))
-        / len(series.offered),
+        "excess_time": drain / len(series.offered),
         **stage_scores(actions.times, stages, len(series.offered)),
         "forecast_error": (figures or {}).get("forecast_error"),
     }

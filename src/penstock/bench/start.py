@@ -12,6 +12,7 @@ from penstock import __version__
 from penstock.bench import runner
 from penstock.bench.cell import Cell, run_cell
 from penstock.bench.results import Results
+from penstock.bench.spark.plan import scaled, wall_seconds
 from penstock.bench.specs.spec import BenchSpec
 from penstock.policies import parameters_of
 from penstock.report import runs
@@ -24,13 +25,16 @@ STARTUP = 2.0  # seconds until worker processes have loaded the simulator
 def create_folder(spec: BenchSpec, root: Path, *, command: str = "bench") -> Path:
     """A new folder with the effective configuration; ``latest`` points at it from now on."""
     runner.check(spec.cells, spec.seeds)
+    settings = spec.spark
+    on_spark = {} if settings is None else {"spark": scaled(spec.cells, settings)}
     folder = runs.create(
         root,
         spec.name,
         {
             "penstock": __version__,
             "command": command,
-            "engine": "simulated",
+            "engine": "simulated" if settings is None else "spark",
+            **on_spark,
             "seeds": list(spec.seeds),
             "journals": spec.journals,
             "spec": spec.document,
@@ -62,7 +66,7 @@ def effective(cell: Cell) -> dict[str, Any]:
         "key": cell.key,
         "query": cell.query,
         "shared": cell.shared,
-        "start": dict(cell.fluid_spec().start),
+        "start": dict(cell.start_sizes()),
         "spec": dict(cell.spec),
         "workload": pattern,
         "policy": {"name": cell.policy, **parameters_of(cell.create_policy())},
@@ -75,7 +79,13 @@ def effective(cell: Cell) -> dict[str, Any]:
 
 
 def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> float:
-    """Wall-clock time of a bench, from timing a few of its cells here; nothing is written."""
+    """Wall-clock time of a bench; nothing is written.
+
+    On Spark it follows from the spec; else a few of its cells are timed here.
+    """
+    settings = cells[0].spark
+    if settings is not None:
+        return wall_seconds(cells, seeds, settings)
     step = max(1, len(cells) // SAMPLES)
     sampled = cells[::step][:SAMPLES]
     run_cell(sampled[0], 0)  # load and compile

@@ -143,6 +143,9 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     seeds = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     plural = "" if seeds == "1" else "s"
     note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
+    settings = cells[0].spark
+    if settings is not None:
+        note += f"\non Spark in thesis time: {settings.speed:g} s of latency are 1 s on the clock"
     for cell in cells:
         if results.measured(cell.key, "forecast_error"):
             error = results.estimate(cell.key, "forecast_error")

@@ -20,12 +20,15 @@ from typing import Annotated, Any
 import typer
 
 from penstock import __version__
+from penstock.cli.advise import advise
 from penstock.cli.bench import bench
 from penstock.cli.calibrate import calibrate
 from penstock.cli.compare import compare
+from penstock.cli.config import config
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.policies import policies
+from penstock.cli.prove import prove
 from penstock.cli.report import report
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
@@ -36,6 +39,7 @@ from penstock.core.errors import PenstockError
 COMMANDS: Mapping[str, Callable[..., Any]] = {
     "demo": demo,
     "run": run,
+    "advise": advise,
     "simulate": simulate,
     "compare": compare,
     "bench": bench,
@@ -43,6 +47,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "calibrate": calibrate,
     "report": report,
     "policies": policies,
+    "config": config,
     "doctor": doctor,
 }
 
@@ -82,6 +87,7 @@ def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
 
 app = build(COMMANDS)
 app.add_typer(workload, name="workload")
+app.add_typer(prove, name="prove")
 
 
 def main() -> None:

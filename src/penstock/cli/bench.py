@@ -34,9 +34,10 @@ def bench(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
-    """Run every pipeline, workload and policy of a spec with every seed, on all cores.
+    """Run every pipeline, workload and policy of a spec with every seed.
 
-    Ctrl-C keeps what is done; --resume goes on from there.
+    Simulated on all cores, or on a local Spark cluster one run at a time. Ctrl-C keeps what is
+    done; --resume goes on from there.
     """
     from penstock.bench.specs.spec import load
     from penstock.bench.start import create_folder, resumed
@@ -55,14 +56,29 @@ def bench(
         assert folder is not None
         plan = resumed(folder)
     check_workers(workers)
+    if plan.spark is not None and workers is not None:
+        raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
     if dry_run:
         _show_plan(plan, workers, as_json)
         return
     if folder is None:
         runs.check_writable(out)
         folder = create_folder(plan, out)
+    if plan.spark is not None:
+        _bench_on_spark(plan, folder, as_json)
+        return
     run_plan(plan, folder, workers=workers)
     report_bench(folder, as_json=as_json)
+
+
+def _bench_on_spark(plan: BenchSpec, folder: Path, as_json: bool) -> None:
+    from penstock.bench.results import Results
+    from penstock.cli.bench_spark import raise_missing, run_spark_plan
+
+    failures = run_spark_plan(plan, folder)
+    if Results.load(folder).done:
+        report_bench(folder, as_json=as_json)
+    raise_missing(failures, folder)
 
 
 def run_plan(plan: BenchSpec, folder: Path, *, workers: int | None, save: bool = True) -> Results:
@@ -137,15 +153,18 @@ def check_workers(workers: int | None) -> None:
 
 
 def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
+    from penstock.bench.spark.plan import plan_lines, scaled
     from penstock.bench.start import effective, estimate_seconds
     from penstock.report import units
 
     seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)
     runs = len(plan.cells) * len(plan.seeds)
     if as_json:
+        on_spark = {} if plan.spark is None else {"spark": scaled(plan.cells, plan.spark)}
         output.print_json(
             {
                 "name": plan.name,
+                **on_spark,
                 "seeds": list(plan.seeds),
                 "runs": runs,
                 "seconds": seconds,
@@ -156,6 +175,10 @@ def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
     screen = output.console()
     for cell in plan.cells:
         screen.print(cell.key, soft_wrap=True)
+    if plan.spark is not None:
+        screen.print()
+        for line in plan_lines(plan.cells, plan.spark):
+            screen.print(line, soft_wrap=True)
     screen.print(
         f"\n{len(plan.cells)} cells × {len(plan.seeds)} seeds = {runs} runs, "
         f"about {units.seconds(seconds)}. Nothing was written."

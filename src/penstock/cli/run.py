@@ -6,36 +6,64 @@ import logging
 import runpy
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli import output
+from penstock.cli.config import show
 from penstock.cli.options import pairs
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.spark.autoscaler import Autoscaler
     from penstock.spark.cluster import LocalCluster
+    from penstock.spark.freeze import KillSwitch
+    from penstock.spark.settings import Settings
 
 LOOK = 0.2  # seconds between looks for a session
+FLAGS = {
+    "policy": "--policy",
+    "parameters": "--set",
+    "mode": "--mode",
+    "min_executors": "--min",
+    "max_executors": "--max",
+    "period": "--period",
+    "guards.cool_down": "--cool-down",
+    "journal": "--journal",
+    "freeze_file": "--freeze-file",
+    "metrics_port": "--metrics-port",
+}
 
 
 def run(
     script: Annotated[Path, typer.Argument(help="A PySpark script.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
-    policy: Annotated[str, typer.Option(help="Policy.")] = "ds2",
+    config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy.", show_default="ds2")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
     ] = None,
-    mode: Annotated[str, typer.Option(help="advise: only say; act: also do.")] = "advise",
-    minimum: Annotated[int, typer.Option("--min", help="Fewest executors.")] = 1,
-    maximum: Annotated[int, typer.Option("--max", help="Most executors.")] = 8,
-    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 15.0,
-    cool_down: Annotated[float, typer.Option(help="Seconds between actions.")] = 60.0,
+    mode: Annotated[
+        str | None, typer.Option(help="advise: only say; act: also do.", show_default="advise")
+    ] = None,
+    minimum: Annotated[
+        int | None, typer.Option("--min", help="Fewest executors.", show_default="1")
+    ] = None,
+    maximum: Annotated[
+        int | None,
+        typer.Option("--max", help="Most executors.", show_default="80 or --local-cluster"),
+    ] = None,
+    period: Annotated[
+        float | None, typer.Option(help="Seconds between decisions.", show_default="15")
+    ] = None,
+    cool_down: Annotated[
+        float | None, typer.Option(help="Seconds between actions.", show_default="60")
+    ] = None,
     local_cluster: Annotated[
         int | None,
         typer.Option(help="Start a local cluster with this many one-core executors for it."),
@@ -44,74 +72,111 @@ def run(
         float, typer.Option(help="Share of a core per executor of the local cluster.")
     ] = 0.2,
     journal: Annotated[Path | None, typer.Option(help="File for the decisions.")] = None,
+    freeze_file: Annotated[
+        Path | None, typer.Option(help="While this file exists, nothing is done.")
+    ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Port for Prometheus; 0: any free one.")
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the configuration and leave.")
+    ] = False,
 ) -> None:
     """Run a PySpark script unchanged and attach Penstock to the session it makes.
 
-    Decisions go to standard error. With --local-cluster the script runs on a cluster started
-    for it, unless it names a master itself.
+    Decisions go to standard error. What the options leave open comes from
+    the configuration file, PENSTOCK_* variables and spark.penstock.* of the
+    session. SIGUSR1 freezes it, SIGUSR2 thaws it. With --local-cluster the
+    script runs on a cluster started for it, unless it names a master itself.
     """
-    from dataclasses import replace
+    from penstock.spark.freeze import KillSwitch
 
-    from penstock.policies import create
-    from penstock.spark.autoscaler import PRODUCTION
-
-    parameters = pairs("--set", set_)
-    create(policy, parameters)
-    guards = replace(PRODUCTION, minimum=minimum, maximum=maximum, cool_down=cool_down)
-    chosen: Literal["advise", "act"]
-    if mode == "act":
-        chosen = "act"
-    elif mode == "advise":
-        chosen = "advise"
-    else:
-        raise InputError(f"--mode {mode!r} must be advise or act")
-    if not period > 0:
-        raise InputError(f"--period {period:g} must be above 0 seconds")
+    given = {
+        "policy": policy,
+        "parameters": pairs("--set", set_) or None,
+        "mode": mode,
+        "min_executors": minimum,
+        "max_executors": maximum,
+        "period": period,
+        "guards.cool_down": cool_down,
+        "journal": journal,
+        "freeze_file": freeze_file,
+        "metrics_port": metrics_port,
+    }
+    wanted = _Wanted(config=config, given=given, local_cluster=local_cluster)
+    settings = wanted.settings({})
+    if print_config:
+        show(settings)
+        return
     if not script.is_file():
         raise InputError(f"no script at {script}")
-    # On our own logger only: how the script logs is its own affair.
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-    log = logging.getLogger("penstock")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-
-    def attach(session: Any, cluster: LocalCluster | None) -> Autoscaler:
-        from penstock.spark.autoscaler import Autoscaler
-
-        return Autoscaler(
-            session,
-            policy,
-            parameters=parameters,
-            mode=chosen,
-            period=period,
-            guards=guards,
-            cluster=cluster,
-            journal=journal,
-        )
-
+    output.say(f"penstock: {settings.line()}")
     with ExitStack() as stack:
+        stack.enter_context(_log_to_stderr())
         cluster = None
         if local_cluster is not None:
             from penstock.spark.cluster import ClusterSpec, LocalCluster
 
-            if maximum > local_cluster:
-                raise InputError(f"--max {maximum} is above --local-cluster {local_cluster}")
             spec = ClusterSpec(slots=local_cluster, cpu_share=cpu_share)
             cluster = stack.enter_context(LocalCluster(spec, say=output.say))
-            stack.enter_context(_defaults(cluster, minimum))
-        stack.enter_context(_Attacher(attach, cluster))
+            stack.enter_context(_defaults(cluster, settings.guards.minimum))
+        switch = KillSwitch()
+        stack.enter_context(switch.signals())
+        stack.enter_context(_Attacher(wanted, cluster, switch))
         sys.argv = [str(script), *(arguments or [])]
         sys.path.insert(0, str(script.resolve().parent))
         runpy.run_path(str(script), run_name="__main__")
 
 
-class _Attacher:
-    """Waits in a thread for the script's session and attaches an Autoscaler to it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the command line says of the configuration; the session's part comes later."""
 
-    def __init__(self, attach: Any, cluster: LocalCluster | None) -> None:
-        self._attach, self._cluster = attach, cluster
+    config: Path | None
+    given: Mapping[str, Any]
+    local_cluster: int | None
+
+    def settings(self, spark: Mapping[str, str]) -> Settings:
+        from penstock.spark.settings import load
+
+        found = load(self.config, spark=spark, given=self.given, flags=FLAGS)
+        slots, most = self.local_cluster, found.guards.maximum
+        if slots is None or most <= slots:
+            return found
+        if "max_executors" in found.origins:
+            origin = found.origins["max_executors"]
+            raise InputError(f"{origin} {most} is above --local-cluster {slots}")
+        flags = {**FLAGS, "max_executors": "--local-cluster"}
+        given = {**self.given, "max_executors": slots}
+        return load(self.config, spark=spark, given=given, flags=flags)
+
+
+@contextmanager
+def _log_to_stderr() -> Iterator[None]:
+    """On our own logger only: how the script logs is its own affair."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    log = logging.getLogger("penstock")
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before[0])
+        log.propagate = before[1]
+
+
+class _Attacher:
+    """Waits in a thread for the script's session and attaches an Autoscaler to it.
+
+    A script may stop its session and make another: that one gets an Autoscaler of its own.
+    """
+
+    def __init__(self, wanted: _Wanted, cluster: LocalCluster | None, switch: KillSwitch) -> None:
+        self._wanted, self._cluster, self._switch = wanted, cluster, switch
         self._stopped = threading.Event()
         self._autoscaler: Autoscaler | None = None
         self._thread = threading.Thread(target=self._watch, name="penstock-attach", daemon=True)
@@ -128,19 +193,40 @@ class _Attacher:
     def _watch(self) -> None:
         from pyspark.sql import SparkSession
 
+        known = None
         while not self._stopped.wait(LOOK):
             session = SparkSession._instantiatedSession
-            if session is None:
+            if session is None or session is known:
                 continue
+            known = session
+            if self._autoscaler is not None:
+                self._autoscaler.stop()
             try:
                 if self._cluster is not None:
                     from penstock.spark.driver import settle
 
                     settle(session)
-                self._autoscaler = self._attach(session, self._cluster).start()
+                self._autoscaler = self._attached(session)
             except Exception as error:  # the script goes on, whatever is wrong with us
                 output.say(f"penstock: not attached: {error}")
-            return
+
+    def _attached(self, session: Any) -> Autoscaler:
+        from penstock.spark.autoscaler import Autoscaler, configured
+        from penstock.spark.exporter import PortError
+
+        settings = self._wanted.settings(configured(session))
+
+        def start(settings: Settings) -> Autoscaler:
+            made = Autoscaler.from_settings(
+                session, settings, cluster=self._cluster, switch=self._switch
+            )
+            return made.start()
+
+        try:
+            return start(settings)
+        except PortError as error:
+            output.say(f"penstock: no metrics: {error}")
+            return start(replace(settings, metrics_port=None))
 
 
 @contextmanager

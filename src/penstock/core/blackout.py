@@ -40,6 +40,10 @@ class Blackout:
         start, end = (h * 3600.0 + m * 60.0 for h, m in zip(hours, minutes, strict=True))
         return cls(start=start, end=end)
 
+    def __str__(self) -> str:
+        times = (divmod(round(t / 60), 60) for t in (self.start, self.end))
+        return "-".join(f"{hours:02}:{minutes:02}" for hours, minutes in times)
+
     def covers(self, time: float) -> bool:
         """Whether a time (seconds since an epoch at midnight UTC) falls into it."""
         now = time % DAY

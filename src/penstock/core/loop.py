@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from penstock.core.errors import InputError
+from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
@@ -32,7 +32,8 @@ class Decision:
     """One tick: what was seen, what the policy said, what the guards made of it.
 
     ``targets`` every pool's size with the raw figure, also where nothing changes · ``changes``
-    only what is to be done · ``applied`` whether the engine was asked to.
+    only what is to be done · ``applied`` whether the engine was asked to · ``notes`` what else
+    a person should know, such as ``frozen: …``.
     """
 
     seen: Snapshot
@@ -88,7 +89,12 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         except Exception as error:  # a policy that raises must never harm the job
             problem = f"{type(error).__name__}: {error}"
             proposal = Proposal(reason=f"no change: the policy raised {problem}")
-    targets, effects = guards.apply(proposal, seen, state.last_action)
+    try:
+        targets, effects = guards.apply(proposal, seen, state.last_action)
+    except Exception as error:  # nor may one that proposes what is no proposal
+        problem = f"{type(error).__name__}: {error}"
+        proposal = Proposal(reason=f"no change: the policy's proposal is unusable, {problem}")
+        targets, effects = guards.apply(proposal, seen, state.last_action)
     decision = _decision(
         seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes
     )
@@ -98,7 +104,8 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
 class Loop:
     """Runs one policy with one set of guards on one engine.
 
-    ``record`` is called with every decision and the state after it (the journal).
+    ``record`` is called with every decision and the state after it (the journal) · ``frozen``
+    says why nothing may be done at this moment, or ``None``: it is asked right before acting.
     """
 
     def __init__(
@@ -111,6 +118,7 @@ class Loop:
         seed: int = 0,
         state: State | None = None,
         record: Callable[[Decision, State], None] | None = None,
+        frozen: Callable[[], str | None] | None = None,
     ) -> None:
         if mode not in ("advise", "act"):
             raise InputError(f"mode {mode!r} must be 'advise' (only say) or 'act' (also do)")
@@ -120,15 +128,26 @@ class Loop:
         self.mode = mode
         self.state = state if state is not None else State(memory=policy.start(seed))
         self._record = record
+        self._frozen = frozen
 
     def tick(self) -> Decision:
-        """Observe, plan and, in mode ``act``, apply."""
+        """Observe, plan and, in mode ``act`` unless frozen, apply.
+
+        An engine that cannot do it leaves a note; the decision is kept all the same.
+        """
         seen = self.engine.observe()
         decision, state = plan(self.policy, self.guards, seen, self.state)
-        if self.mode == "act" and (changes := decision.changes):
-            self.engine.apply(changes)
-            decision = replace(decision, applied=True)
-            state = replace(state, last_action=seen.time)
+        why = self._frozen() if self._frozen is not None else None
+        if why is not None:
+            decision = _noted(decision, f"frozen: {why}")
+        elif self.mode == "act" and (changes := decision.changes):
+            try:
+                self.engine.apply(changes)
+            except EngineError as error:
+                decision = _noted(decision, f"not done: {error}")
+            else:
+                decision = replace(decision, applied=True)
+                state = replace(state, last_action=seen.time)
         self.state = state
         if self._record is not None:
             self._record(decision, state)
@@ -142,3 +161,7 @@ class Loop:
             if not self.engine.advance(period):
                 return
             self.tick()
+
+
+def _noted(decision: Decision, note: str) -> Decision:
+    return replace(decision, notes=(*decision.notes, note))

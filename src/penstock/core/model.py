@@ -77,13 +77,50 @@ class Rescale:
     downtime: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuerySeen:
+    """What one query did during the window, as a whole; see docs/metrics.md.
+
+    ``batches`` finished micro-batches and the ``rows`` they read · ``batch_duration`` mean from
+    planning to commit · ``batch_interval`` mean from one planning to the next ·
+    ``offered_rate``, ``processed_rate`` records/s · ``lag`` records waiting, ``lag_seconds`` how
+    long the oldest of them has waited · ``latency_*`` from release to commit, percentiles over
+    the records committed in the window · ``state_rows``, ``state_bytes`` after the last batch ·
+    ``cost_fixed`` c₀, ``cost_per_record`` c₁: a batch of n records keeps executors busy for
+    c₀ + c₁·n seconds · ``skew`` busy seconds of the busiest partition over the mean, and
+    ``partitions`` those seconds (at most 64), of the busiest stage of the newest batch ·
+    ``busy``, ``backpressured`` shares of the executors' time.
+    """
+
+    batches: int
+    rows: int
+    batch_duration: float | None = None
+    batch_interval: float | None = None
+    offered_rate: float | None = None
+    processed_rate: float | None = None
+    lag: float | None = None
+    lag_seconds: float | None = None
+    latency_p50: float | None = None
+    latency_p95: float | None = None
+    latency_p99: float | None = None
+    state_rows: int | None = None
+    state_bytes: int | None = None
+    cost_fixed: float | None = None
+    cost_per_record: float | None = None
+    skew: float | None = None
+    partitions: tuple[float, ...] | None = None
+    busy: float | None = None
+    backpressured: float | None = None
+
+
 @quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One observation of a pipeline.
 
     ``window`` seconds the rates were averaged over · ``age`` seconds since the newest of the
-    measurements · ``acting`` whether an action is still in flight.
+    measurements · ``acting`` whether an action is still in flight · ``queries`` by name, where
+    the engine runs queries: what holds of a query as a whole and of none of its operators.
     """
 
     time: float
@@ -95,6 +132,7 @@ class Snapshot:
     acting: bool = False
     free_nodes: tuple[str, ...] = ()
     rescales: tuple[Rescale, ...] = ()
+    queries: Mapping[str, QuerySeen] = field(default_factory=dict)
 
     def slots(self, pool: str) -> int:
         """How many slots a pool has."""

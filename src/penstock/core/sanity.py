@@ -12,7 +12,7 @@ import operator
 from math import inf
 from typing import Any
 
-from penstock.core.model import OperatorSeen, Slot, Snapshot
+from penstock.core.model import OperatorSeen, QuerySeen, Slot, Snapshot
 
 MOST_RECORDS = 1e15  # more than any cluster moves in a second, or holds
 MOST_SHARE = 1.05  # shares of time may overshoot by clock jitter
@@ -33,6 +33,12 @@ _BOUNDS = {
 }
 _READ = operator.attrgetter(*_BOUNDS)
 _LIMITS = tuple(_BOUNDS.values())
+_SHARES = ("busy", "backpressured")
+_OF_QUERY = {
+    f.name: MOST_SHARE if f.name in _SHARES else MOST_RECORDS
+    for f in dataclasses.fields(QuerySeen)
+    if f.default is None  # the others are always known
+}
 _NEVER_ZERO = ("cpu", "service_rate")  # of something that runs: a zero is a broken reading
 
 
@@ -58,7 +64,15 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             notes.append(f"{pool}: CPU or load of some slots cannot be true, ignored")
             slots = tuple(map(_without_doubtful, slots))
         pools[pool] = slots
-    return dataclasses.replace(seen, operators=operators, pools=pools), tuple(notes)
+    queries = {}
+    for name, q in seen.queries.items():
+        if doubtful := _doubtful_of_query(q):
+            notes += [f"{name}: {f} = {getattr(q, f)} cannot be true, ignored" for f in doubtful]
+            gone: dict[str, Any] = dict.fromkeys(doubtful)
+            q = dataclasses.replace(q, **gone)
+        queries[name] = q
+    seen = dataclasses.replace(seen, operators=operators, pools=pools, queries=queries)
+    return seen, tuple(notes)
 
 
 def unusable(seen: Snapshot, last_seen: float | None, max_age: float) -> str | None:
@@ -119,7 +133,17 @@ def _all_believable(seen: Snapshot) -> bool:
         for slot in slots:
             if (slot.cpu is not None or slot.load is not None) and not _believable_slot(slot):
                 return False
-    return True
+    return not seen.queries or not any(map(_doubtful_of_query, seen.queries.values()))
+
+
+def _doubtful_of_query(query: QuerySeen) -> list[str]:
+    doubtful = []
+    for name, most in _OF_QUERY.items():
+        value = getattr(query, name)
+        values = value if isinstance(value, tuple) else (value,)
+        if not all(_in(v, most) for v in values):
+            doubtful.append(name)
+    return doubtful
 
 
 def _doubtful(o: OperatorSeen) -> list[str]:

@@ -37,6 +37,10 @@ SCORES: Sequence[tuple[str, str, str, float]] = (
     ("latency_max", "queue latency, most", "s", 1.0),
     ("e2e_mean", "end-to-end latency, mean", "s", 1.0),
     ("e2e_p95", "end-to-end latency, p95", "s", 1.0),
+    ("latency_mean_real", "queue latency on the clock, mean", "s", 1.0),
+    ("latency_p95_real", "queue latency on the clock, p95", "s", 1.0),
+    ("e2e_mean_real", "end-to-end latency on the clock, mean", "s", 1.0),
+    ("e2e_p95_real", "end-to-end latency on the clock, p95", "s", 1.0),
     ("slo_seconds", "beyond the latency objective", "s", 1.0),
     ("throughput", "consumed of what was offered", "%", 100.0),
     ("expired", "records expired", "M", 1e-6),
@@ -49,6 +53,9 @@ SCORES: Sequence[tuple[str, str, str, float]] = (
     ("timeshare_u", "timeshare U", "%", 100.0),
     ("excess_time", "excess time", "%", 100.0),
     ("forecast_error", "forecast error", "%", 100.0),
+    ("peak_rate", "highest load on the clock, records/s", "", 1.0),
+    ("missing", "rows missing in the result", "", 1.0),
+    ("surplus", "rows too many in the result", "", 1.0),
     *(
         (f"stage{k}_{what}", f"stage {k}: {words}", unit, factor)
         for k in (1, 2)

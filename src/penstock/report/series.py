@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.core.guards import lag_seconds
 from penstock.core.journal import Entry
 from penstock.core.loop import Decision
-from penstock.core.model import Change, OperatorSeen, Snapshot
+from penstock.core.model import Change, OperatorSeen, QuerySeen, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,10 @@ class Tick:
     ``time`` seconds since the start of the run · ``span`` seconds it stands for, back to the tick
     before · ``offered`` and ``processed`` records/s, summed over the sources · ``lag`` records
     waiting, summed over the sources · ``lag_seconds`` the largest of the sources · ``latency``
-    the largest of the operators · ``slots`` by pool · ``targets`` by pool, empty when nothing
-    could be decided · ``news`` whether it changed something, or advised what the tick before had
-    not.
+    the largest of the operators · ``latency_p99`` and ``skew`` the largest of the queries,
+    ``state_bytes`` their sum, where the engine runs queries · ``slots`` by pool · ``targets`` by
+    pool, empty when nothing could be decided · ``news`` whether it changed something, or advised
+    what the tick before had not.
     """
 
     time: float
@@ -35,6 +36,9 @@ class Tick:
     slots: Mapping[str, int]
     targets: Mapping[str, Change]
     news: bool
+    latency_p99: float | None = None
+    skew: float | None = None
+    state_bytes: float | None = None
 
     @property
     def total(self) -> int:
@@ -93,6 +97,9 @@ def ticks_of(entries: Sequence[Entry]) -> list[Tick]:
                 slots={pool: seen.slots(pool) for pool in seen.pipeline.pools},
                 targets=decision.targets,
                 news=decision.applied or bool(wanted and wanted != advised),
+                latency_p99=max(_measured(seen.queries.values(), "latency_p99"), default=None),
+                skew=max(_measured(seen.queries.values(), "skew"), default=None),
+                state_bytes=sum(_measured(seen.queries.values(), "state_bytes")) or None,
             )
         )
         advised = wanted
@@ -144,6 +151,6 @@ def _over_sources(seen: Snapshot, field: str) -> float | None:
     return sum(values) if len(values) == len(sources) else None
 
 
-def _measured(operators: Iterable[OperatorSeen], field: str) -> list[float]:
-    values = (getattr(o, field) for o in operators)
+def _measured(seen: Iterable[OperatorSeen | QuerySeen], field: str) -> list[float]:
+    values = (getattr(o, field) for o in seen)
     return [v for v in values if v is not None and math.isfinite(v)]

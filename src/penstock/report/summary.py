@@ -40,8 +40,10 @@ class Summary:
     largest size of this run · ``limit_saving`` the same against the largest size that the guards
     allow · ``actions`` decisions that were applied · ``scale_ups``, ``scale_downs`` pools grown
     and shrunk by them · ``advices`` decisions that asked for something new and were not applied ·
-    ``lag`` in records · ``rescales`` what each action cost, as far as it was measured ·
-    ``figures`` what the policy kept of itself, such as its forecast error.
+    ``lag`` in records · ``latency_p99`` of the records of each tick, ``skew`` of partitions and
+    ``state_bytes``: on Spark, of the slowest, the most uneven and all queries · ``rescales`` what
+    each action cost, as far as it was measured · ``figures`` what the policy kept of itself, such
+    as its forecast error.
     """
 
     policy: str
@@ -66,6 +68,9 @@ class Summary:
     scale_ups: int
     scale_downs: int
     advices: int
+    latency_p99: Spread | None = None
+    skew: Spread | None = None
+    state_bytes: Spread | None = None
     rescales: tuple[Rescale, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
 
@@ -117,6 +122,9 @@ def summarize(header: Header, entries: Sequence[Entry]) -> Summary:
         scale_ups=sum(c.slots > c.before for c in changes),
         scale_downs=sum(c.slots < c.before for c in changes),
         advices=sum(t.news and not t.decision.applied for t in ticks),
+        latency_p99=_spread(ticks, lambda t: t.latency_p99),
+        skew=_spread(ticks, lambda t: t.skew),
+        state_bytes=_spread(ticks, lambda t: t.state_bytes),
         rescales=_rescales(entries),
         figures=_figures(header, entries),
     )

@@ -18,20 +18,18 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from penstock.core.errors import EngineError, InputError
 from penstock.spark import cgroups, processes, remains
 from penstock.spark.cluster_spec import ClusterSpec, check_share
+from penstock.spark.daemons import START_SECONDS, STOP_SECONDS, Daemons, Role, tail
 from penstock.spark.driver import (
     DRIVER_LOG,
     EXECUTOR_LOG,
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterSpec", "LocalCluster"]
 
-START_SECONDS = 60.0  # for the master, the worker or the first executors; 2–4 s is normal
-STOP_SECONDS = 5.0
 DUMP_SECONDS = 300.0  # for the class-data archive; 20–60 s is normal
 SHIM = Path(__file__).with_name("java_shim.sh")
 
@@ -71,7 +67,6 @@ class LocalCluster:
         self, spec: ClusterSpec | None = None, *, say: Callable[[str], None] = lambda line: None
     ) -> None:
         self.spec = spec or ClusterSpec()
-        self.url = ""
         self.why_unlimited: str | None = None
         self._say = say
         self._owner = os.getpid()
@@ -79,10 +74,27 @@ class LocalCluster:
         self._run: remains.Run | None = None
         self._groups: cgroups.Groups | None = None
         self._nursery = processes.Nursery()
-        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._daemons: Daemons | None = None
         self._watch: ExecutorWatch | None = None
         self._driver = Driver()
-        self._handlers: dict[signal.Signals, Any] = {}
+        self._signals = processes.NormalExit()
+
+    @property
+    def url(self) -> str:
+        """The master's address."""
+        return "" if self._daemons is None else self._daemons.url
+
+    @property
+    def failure(self) -> str | None:
+        """Why it can start no executor any more, if so: its master died, or every new worker."""
+        return None if self._daemons is None else self._daemons.failure
+
+    @property
+    def worker(self) -> int:
+        """Process id of the worker; a worker that dies is replaced by another."""
+        self._running()
+        assert self._daemons is not None
+        return self._daemons.pid("worker")
 
     @property
     def limited(self) -> bool:
@@ -192,11 +204,13 @@ class LocalCluster:
     def _wait_for_executors(self, app: str, count: int) -> None:
         deadline = time.monotonic() + START_SECONDS
         while (have := len(self._registered(app))) < count:
+            if self.failure is not None:
+                raise EngineError(self.failure)
             if time.monotonic() > deadline:
                 logs = sorted((self.folder / "work" / app).glob("*/stderr"))
                 raise EngineError(
                     f"{have} of {count} executors registered within {START_SECONDS:g} s. "
-                    f"Last lines of an executor's log:\n{_tail(logs[-1]) if logs else 'none'}"
+                    f"Last lines of an executor's log:\n{tail(logs[-1]) if logs else 'none'}"
                 )
             time.sleep(0.02)
 
@@ -214,10 +228,18 @@ class LocalCluster:
         hierarchy = self._find_hierarchy()
         self._run = remains.open_run(cache, lambda id: _group_folders(hierarchy, id))
         atexit.register(self._stop, save=False)
-        self._handle_signals()
+        self._signals.take()
         try:
             self._lay_out(cache, hierarchy)
-            self._start_daemons()
+            self._daemons = Daemons(
+                self.spec,
+                nursery=self._nursery,
+                command=self._daemon_command,
+                env=self._daemon_env(),
+                folder=self.folder,
+                say=self._say,
+            )
+            self._daemons.start()
         except BaseException:
             self._stop(save=False)
             raise
@@ -255,10 +277,8 @@ class LocalCluster:
             self._driver.close()
             if self._watch is not None:
                 self._watch.stop()
-            for daemon in self._daemons.values():
-                daemon.terminate()
-            for daemon in self._daemons.values():
-                processes.terminate(daemon, within=STOP_SECONDS)
+            if self._daemons is not None:
+                self._daemons.stop()
             processes.end_all(run.processes, within=STOP_SECONDS)
             if save and self._class_data.wanted:
                 self._class_data.dump(self._succeeds, self._say)
@@ -267,7 +287,7 @@ class LocalCluster:
             if left := run.clear():
                 self._say(f"could not remove {', '.join(left)}; the next start will try again")
             self._run = self._watch = None
-            self._restore_signals()
+            self._signals.restore()
             atexit.unregister(self._stop)
 
     def _succeeds(self, command: list[str]) -> bool:
@@ -281,19 +301,6 @@ class LocalCluster:
             return child.wait(DUMP_SECONDS) == 0
         except subprocess.TimeoutExpired:
             return False
-
-    def _handle_signals(self) -> None:
-        """Let SIGTERM and SIGHUP end Python the normal way, unless the program handles them."""
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is signal.SIG_DFL:
-                    self._handlers[number] = signal.signal(number, _exit_normally)
-
-    def _restore_signals(self) -> None:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
-            self._handlers.clear()
 
     # ---- the daemons -----------------------------------------------------------------------
 
@@ -330,26 +337,13 @@ class LocalCluster:
             groups.create()
             self._groups = groups
 
-    def _start_daemons(self) -> None:
-        """Start the master, and the worker as soon as the master's port is open."""
-        self._say("starting the Spark master…")
-        local = ["--host", HOST, "--webui-port", "0"]
-        self._launch("master", [*local, "--port", "0"])
-        port = self._wait_for("master", rb"service 'sparkMaster' on port (\d+)")
-        self.url = f"spark://{HOST}:{port}"
-        self._say(f"starting a worker with {self.spec.slots} slots…")
-        offer = ["-c", str(self.spec.slots), "-m", self.spec.worker_memory]
-        self._launch("worker", [*local, *offer, "-d", str(self.folder / "work"), self.url])
-        self._wait_for("worker", rb"Successfully registered with master()")
-
-    def _launch(self, role: str, arguments: list[str]) -> None:
-        folder = self.folder
-        command = [
+    def _daemon_command(self, role: Role, arguments: list[str]) -> list[str]:
+        return [
             str(self._java.binary),
             *LEAN,
             "-XX:-UsePerfData",  # no file in /tmp
             "-Xmx256m",
-            f"-Djava.io.tmpdir={folder / 'tmp'}",
+            f"-Djava.io.tmpdir={self.folder / 'tmp'}",
             "-Dspark.master.rest.enabled=false",  # it would take the fixed port 6066
             "-Dspark.decommission.enabled=true",
             *self._class_data.options(role),
@@ -357,15 +351,12 @@ class LocalCluster:
             f"org.apache.spark.deploy.{role}.{role.capitalize()}",
             *arguments,
         ]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-        self._daemons[role] = self._nursery.start(
-            command, env=kept | self._daemon_env(), cwd=folder / "work", log=self._log(role)
-        )
 
     def _daemon_env(self) -> dict[str, str]:
         """Environment of master and worker, which executors inherit and the shim reads."""
         run, data = self._running(), self._class_data
-        return {
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+        return kept | {
             remains.RUN_VARIABLE: run.id,
             "SPARK_HOME": str(self._spark),
             "SPARK_SCALA_VERSION": "2.13",  # else the launcher looks for build folders
@@ -382,30 +373,6 @@ class LocalCluster:
             GATES: str(run.folder / "gates"),
         }
 
-    def _log(self, role: str) -> Path:
-        return self.folder / "logs" / f"{role}.log"
-
-    def _wait_for(self, role: str, pattern: bytes) -> str:
-        """Wait until a daemon's log matches; returns what the pattern's group matched."""
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            ended = self._daemons[role].poll()
-            if found := re.search(pattern, self._log(role).read_bytes()):
-                return found[1].decode()
-            if ended is not None:
-                last = _tail(self._log(role))
-                raise EngineError(f"the Spark {role} ended with exit code {ended}:\n{last}")
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"the Spark {role} was not ready after {START_SECONDS:g} s (2–4 s is normal; "
-                    f"is the machine overloaded?). Its last lines:\n{_tail(self._log(role))}"
-                )
-            time.sleep(0.02)
-
-
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-
 
 def _group(run_id: str) -> str:
     return f"penstock-{run_id}"
@@ -415,7 +382,3 @@ def _group_folders(hierarchy: cgroups.Hierarchy | None, run_id: str) -> tuple[Pa
     if hierarchy is None:
         return ()
     return cgroups.Groups(hierarchy=hierarchy, name=_group(run_id)).folders
-
-
-def _exit_normally(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -12,11 +12,13 @@ from penstock.core.model import Change, Slot, Snapshot
 from penstock.spark.cluster import LocalCluster
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.metrics import POOL, query_window, snapshot
-from penstock.spark.progress import ProgressLog
-from penstock.spark.rest import Executor, Rest, Stage
+from penstock.spark.partitions import Partitions, busiest_stage, partitions_of
+from penstock.spark.progress import Batch, ProgressLog
+from penstock.spark.rest import Executor, Rest
+from penstock.spark.stages import StageLog
 
 POLL = 0.5  # seconds between looks while an action is timed
-KEPT_BATCHES = 500
+MOST_TASK_LISTS = 2  # read per observation; the driver should not notice us
 
 
 class SparkEngine:
@@ -42,9 +44,12 @@ class SparkEngine:
         self._window = window
         self._rest = Rest(self._context.uiWebUrl, self._context.applicationId)
         self._log = ProgressLog()
-        self._stages: dict[tuple[str, int], list[Stage]] = {}
+        self._stages = StageLog()
+        self._partitions: dict[str, tuple[int, Partitions | None]] = {}
+        self._driver_cores: int | None = None
         self._last: dict[str, tuple[float, float, float | None]] = {}
         self._seen_batches: dict[str, float] = {}
+        self._settled: dict[str, int] = {}
         self._cluster = cluster
         self.pool = ExecutorPool(self._context)
         self.stopped = threading.Event()
@@ -67,14 +72,23 @@ class SparkEngine:
         """The last finished batches of all queries."""
         now = time.time()
         queries = self._log.queries()
-        self._keep(self._rest.new_stages())
+        self._stages.add(self._rest.new_stages())
+        self._stages.retain(queries)
+        self._read_again(queries)
+        self._read_partitions(queries)
         executors = self._rest.executors()
         self._track(executors, now)
         cores = max((e.cores for e in executors), default=1)
         windows = []
         for run_id, batches in queries.items():
-            stages = [s for b in batches for s in self._stages.get((run_id, b.id), ())]
-            seen = query_window(batches, stages, now=now, window=self._window, cores=cores)
+            seen = query_window(
+                batches,
+                self._stages.of(run_id),
+                now=now,
+                window=self._window,
+                cores=cores,
+                partitions=self._partitions.get(run_id, (0, None))[1],
+            )
             if seen is not None and seen.works:
                 windows.append(seen)
         return snapshot(
@@ -109,18 +123,38 @@ class SparkEngine:
 
     def _track(self, executors: list[Executor], now: float) -> None:
         self.pool.track(executors, now)
-        for run_id, batches in self._log.queries().items():
+        queries = self._log.queries()
+        for run_id, batches in queries.items():
             for batch in batches:
                 if batch.end > self._seen_batches.get(run_id, 0.0):
                     self._seen_batches[run_id] = batch.end
                     self.pool.batch_ended(batch.start, batch.end)
+        self._seen_batches = {r: end for r, end in self._seen_batches.items() if r in queries}
 
-    def _keep(self, stages: list[Stage]) -> None:
-        for stage in stages:
-            if stage.run_id is not None and stage.batch is not None:
-                self._stages.setdefault((stage.run_id, stage.batch), []).append(stage)
-        while len(self._stages) > KEPT_BATCHES:
-            self._stages.pop(next(iter(self._stages)))
+    def _read_again(self, queries: Mapping[str, list[Batch]]) -> None:
+        """Stages of a new batch that had to try again: they, or those that they read from, may
+        have gone on after they were read.
+        """
+        for run_id, batches in queries.items():
+            stages, settled = self._stages.of(run_id), self._settled.get(run_id, -1)
+            for batch in batches:
+                mine = stages.get(batch.id, ()) if batch.id > settled else ()
+                if any(s.retried for s in mine):
+                    self._stages.add([s for old in mine if (s := self._rest.stage(old.id))])
+        self._settled = {run_id: batches[-1].id for run_id, batches in queries.items()}
+
+    def _read_partitions(self, queries: Mapping[str, list[Batch]]) -> None:
+        """Of the busiest stage of the newest batch, of the busiest queries."""
+        busiest = {run: busiest_stage(b, self._stages.of(run)) for run, b in queries.items()}
+        chosen = sorted(
+            ((run, stage) for run, stage in busiest.items() if stage is not None),
+            key=lambda item: -item[1].busy,
+        )
+        known, self._partitions = self._partitions, {}
+        for run, stage in chosen[:MOST_TASK_LISTS]:
+            if run not in known or known[run][0] != stage.id:
+                known[run] = (stage.id, partitions_of(stage, self._rest.tasks(stage)))
+            self._partitions[run] = known[run]
 
     def _slots(self, executors: list[Executor], now: float) -> dict[str, Slot]:
         """Executors as slots; CPU and load since the last observation."""
@@ -133,7 +167,7 @@ class SparkEngine:
                 continue
             kept[e.id] = (now, e.task_seconds, cpu.get(e.id))
             used = load = None
-            if e.id in self._last:
+            if e.id in self._last and now > self._last[e.id][0]:
                 then, tasks, cpu_then = self._last[e.id]
                 elapsed = (now - then) * e.cores
                 load = min(1.0, (e.task_seconds - tasks) / elapsed)
@@ -142,6 +176,8 @@ class SparkEngine:
                     used = (cpu[e.id] - cpu_then) / (elapsed * (share or 1.0))
             slots[e.id] = Slot(id=e.id, node=e.host, cpu=used, load=load)
         if not executors and self._context.master.startswith("local["):
-            slots = {str(n): Slot(id=str(n)) for n in range(self._rest.driver_cores())}
+            if self._driver_cores is None:
+                self._driver_cores = self._rest.driver_cores()
+            slots = {str(n): Slot(id=str(n)) for n in range(self._driver_cores)}
         self._last = kept
         return slots

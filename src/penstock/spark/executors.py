@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Rescale
 from penstock.spark.metrics import POOL
 from penstock.spark.rest import Executor
+
+log = logging.getLogger("penstock")
 
 GIVE_UP = 90.0  # seconds until an action that did not take effect is no longer waited for
 SAME_AGE = 10.0  # executors added within this many seconds count as equally new
@@ -25,14 +28,29 @@ class Action:
 
 
 class ExecutorPool:
-    """Grows by asking for an absolute total, shrinks by decommissioning.
+    """Tells Spark an absolute total; to shrink, it also decommissions the executors that leave.
 
-    Decommissioned executors finish their tasks first; nothing fails. The driver keeps Spark's
-    own target in step. Only one action is in flight at a time.
+    Decommissioned executors finish their tasks first; nothing fails. Only one action is in flight
+    at a time. An executor that dies is replaced by Spark itself, up to the total that it was told;
+    for ``GIVE_UP`` seconds that counts as in flight too, so that nobody acts on a size that is
+    about to change back.
+
+    ``limits`` fewest and most executors: the last gate, whatever was decided · ``frozen`` why
+    nothing may be done at this moment, or ``None``.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(
+        self,
+        context: Any,
+        *,
+        limits: tuple[int, int] | None = None,
+        frozen: Callable[[], str | None] | None = None,
+    ) -> None:
         self._context = context
+        self.limits = limits
+        self.frozen = frozen
+        self._total: int | None = None  # what Spark keeps up, as far as we know
+        self._short_since: float | None = None
         self._action: Action | None = None
         self._awaiting_first_task: Action | None = None
         self._awaiting_batch: Rescale | None = None
@@ -40,8 +58,8 @@ class ExecutorPool:
 
     @property
     def acting(self) -> bool:
-        """Whether an action has not taken effect yet."""
-        return self._action is not None
+        """Whether the size is about to change: by an action, or as Spark replaces the lost."""
+        return self._action is not None or self._short_since is not None
 
     @property
     def watching(self) -> bool:
@@ -68,15 +86,19 @@ class ExecutorPool:
         """Ask for a new size; returns at once."""
         if self._action is not None:
             raise EngineError("an action is still in flight; one at a time")
+        self._gate(change.slots)
         alive = [e for e in executors if e.alive]
+        if change.slots == len(alive):
+            return
+        # Always the total first: a decommission alone would lower Spark's own record, which is
+        # empty until a total was asked for, to 0, and lost executors would not come back.
+        self._request(change.slots)
         leaving: frozenset[str] = frozenset()
-        if change.slots > len(alive):
-            self._request(change.slots)
-        elif change.slots < len(alive):
+        if change.slots < len(alive):
             leaving = frozenset(victims(alive, len(alive) - change.slots, change.remove))
             self._decommission(sorted(leaving))
-        else:
-            return
+        self._total = change.slots
+        self._short_since = None
         cost = Rescale(time=now, pool=POOL, before=len(alive), after=change.slots)
         known = frozenset(e.id for e in executors)
         self._action = Action(cost=cost, known=known, leaving=leaving)
@@ -87,6 +109,7 @@ class ExecutorPool:
             self._track_first_task(self._awaiting_first_task, executors, now)
         action = self._action
         if action is None:
+            self._track_lost(sum(e.alive for e in executors), now)
             return
         new = [e for e in executors if e.alive and e.id not in action.known]
         if action.leaving:
@@ -97,12 +120,15 @@ class ExecutorPool:
             done = sum(e.alive for e in executors) >= action.cost.after
             moment = max((e.added for e in new), default=now)
         if done:
-            cost = replace(action.cost, registered=max(0.0, moment - action.cost.time))
+            registered = max(0.0, moment - action.cost.time)
+            # Executors join and leave a running query: nothing stops.
+            cost = replace(action.cost, registered=registered, downtime=0.0)
             self._finish(cost)
             if new and not action.leaving:
                 self._awaiting_first_task = replace(action, cost=cost)
                 self._track_first_task(self._awaiting_first_task, executors, now)
         elif now - action.cost.time > GIVE_UP:
+            self._total = sum(e.alive for e in executors)
             self._finish(action.cost)
 
     def batch_ended(self, start: float, end: float) -> None:
@@ -111,6 +137,28 @@ class ExecutorPool:
         if cost is not None and start >= cost.time + (cost.registered or 0.0):
             self._awaiting_batch = None
             self._update(cost.time, steady=end - cost.time)
+
+    def _gate(self, slots: int) -> None:
+        """Refuse what must not leave here, and say so; nothing that came before can be wrong."""
+        least, most = self.limits or (1, slots)
+        if not (isinstance(slots, int) and least <= slots <= most):
+            log.error("refused: %s executors, the limits are %d to %d", slots, least, most)
+            raise EngineError(f"{slots} executors are outside the limits of {least} to {most}")
+        why = self.frozen() if self.frozen is not None else None
+        if why is not None:
+            raise EngineError(f"frozen: {why}")
+
+    def _track_lost(self, alive: int, now: float) -> None:
+        """Spark replaces executors that died; wait for that, but not for ever."""
+        if self._total is None or alive >= self._total:
+            self._total, self._short_since = alive, None
+        elif self._short_since is None:
+            self._short_since = now
+            log.info("%d of %d executors are lost; Spark replaces them", self._total - alive,
+                     self._total)  # fmt: skip
+        elif now - self._short_since > GIVE_UP:
+            log.warning("%d executors did not come back", self._total - alive)
+            self._total, self._short_since = alive, None
 
     def _track_first_task(self, action: Action, executors: Sequence[Executor], now: float) -> None:
         new = [e for e in executors if e.id not in action.known]
@@ -135,18 +183,24 @@ class ExecutorPool:
         ]
 
     def _request(self, total: int) -> None:
-        jvm = self._context._jvm
-        to_map = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap
-        if not self._context._jsc.sc().requestTotalExecutors(total, 0, to_map({})):
+        try:
+            to_map = self._context._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap
+            taken = self._context._jsc.sc().requestTotalExecutors(total, 0, to_map({}))
+        except Exception as error:  # of the gateway: the session is stopped, the JVM gone
+            raise EngineError(f"could not ask Spark for {total} executors: {error}") from error
+        if not taken:
             raise EngineError(f"Spark did not take the request for {total} executors")
 
     def _decommission(self, ids: Sequence[str]) -> None:
-        jvm = self._context._jvm
-        info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
-        backend = self._context._jsc.sc().schedulerBackend()
-        for executor in ids:
-            reason = info("scaled in by Penstock", jvm.scala.Option.empty())
-            backend.decommissionExecutor(executor, reason, True, False)
+        try:
+            jvm = self._context._jvm
+            info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
+            backend = self._context._jsc.sc().schedulerBackend()
+            for executor in ids:
+                reason = info("scaled in by Penstock", jvm.scala.Option.empty())
+                backend.decommissionExecutor(executor, reason, False, False)
+        except Exception as error:
+            raise EngineError(f"could not decommission {', '.join(ids)}: {error}") from error
 
 
 def victims(alive: Sequence[Executor], count: int, named: Sequence[str] = ()) -> list[str]:

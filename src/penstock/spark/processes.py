@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 PROC = Path("/proc")
@@ -167,3 +168,28 @@ def terminate(child: subprocess.Popen[bytes], *, within: float) -> None:
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
+
+
+class NormalExit:
+    """Lets SIGTERM and SIGHUP end Python the normal way, unless the program handles them."""
+
+    def __init__(self) -> None:
+        self._before: dict[signal.Signals, Any] = {}
+
+    def take(self) -> None:
+        """From now on; only the main thread can, from another this does nothing."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_DFL:
+                    self._before[number] = signal.signal(number, _exit_normally)
+
+    def restore(self) -> None:
+        """As it was."""
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            self._before.clear()
+
+
+def _exit_normally(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

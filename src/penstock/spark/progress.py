@@ -5,12 +5,27 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 KEPT = 500  # batches per query; at one per second more than any window needs
+MOST_QUERIES = 100  # running at once in a session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source of a query at the planning of a batch, in records.
+
+    ``rows`` what the batch read of it · ``available`` what existed then, ``taken`` what this batch
+    and its forerunners took, both counted from the beginning of the source; ``None`` where the
+    source does not tell.
+    """
+
+    rows: int
+    available: int | None = None
+    taken: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +34,10 @@ class Batch:
 
     ``start`` when it was planned · ``available`` records that existed then, ``taken`` those
     that it and its forerunners took (both counted from the beginning of the source, ``None``
-    where the source does not tell) · ``state`` its stateful operators, in the order of the flow.
+    where the source does not tell) · ``sources`` the same of each, in the order of the plan, if
+    there are several · ``state`` its stateful operators, in the order of the flow, with the rows
+    and bytes that they hold together · ``idle`` marks a moment at which the query had nothing to
+    do: no batch ran.
     """
 
     query: str
@@ -28,10 +46,13 @@ class Batch:
     start: float
     duration: float
     rows: int
-    available: int | None
-    taken: int | None
+    available: int | None = None
+    taken: int | None = None
+    sources: tuple[Source, ...] = ()
     state: tuple[str, ...] = ()
     state_rows: int = 0
+    state_bytes: int = 0
+    idle: bool = False
 
     @property
     def end(self) -> float:
@@ -45,15 +66,17 @@ class Batch:
             return None
         return max(0, self.available - self.taken)
 
+    @property
+    def inputs(self) -> tuple[Source, ...]:
+        """Its sources, at least one."""
+        return self.sources or (Source(rows=self.rows, available=self.available, taken=self.taken),)
+
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
     """A progress document (``StreamingQueryProgress.json``) as a ``Batch``."""
     run_id = str(progress["runId"])
-    sources = progress.get("sources", [])
-    available = [_count(s.get("latestOffset")) for s in sources]
-    taken = [_count(s.get("endOffset")) for s in sources]
+    sources = tuple(_source(s) for s in progress.get("sources", []))
     operators = progress.get("stateOperators", [])
-    known = None not in available and None not in taken and bool(sources)
     return Batch(
         query=progress.get("name") or f"query-{run_id[:8]}",
         run_id=run_id,
@@ -61,12 +84,27 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         start=datetime.fromisoformat(progress["timestamp"]).timestamp(),
         duration=float(progress.get("batchDuration", 0)) / 1e3,
         rows=int(progress.get("numInputRows", 0)),
-        available=sum(a for a in available if a is not None) if known else None,
-        taken=sum(t for t in taken if t is not None) if known else None,
+        available=_total([s.available for s in sources]),
+        taken=_total([s.taken for s in sources]),
+        sources=sources if len(sources) > 1 else (),
         # Spark lists them from the sink upwards.
         state=tuple(str(o["operatorName"]) for o in reversed(operators)),
         state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
+        state_bytes=sum(int(o.get("memoryUsedBytes", 0)) for o in operators),
     )
+
+
+def _source(document: Mapping[str, Any]) -> Source:
+    return Source(
+        rows=int(document.get("numInputRows", 0)),
+        available=_count(document.get("latestOffset")),
+        taken=_count(document.get("endOffset")),
+    )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [c for c in counts if c is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
 
 
 class ProgressLog:
@@ -105,6 +143,8 @@ class ProgressLog:
         for query in spark.streams.active:
             for progress in query.recentProgress:
                 self.add(batch_of(json.loads(progress.json)))
+            if not query.isActive:  # it ended meanwhile, perhaps before its batches were added
+                self.forget(str(query.runId))
 
     def detach(self, spark: Any) -> None:
         """Stop listening."""
@@ -118,13 +158,19 @@ class ProgressLog:
             kept = self._batches.setdefault(batch.run_id, deque(maxlen=KEPT))
             if not kept or batch.start > kept[-1].start:
                 kept.append(batch)
+            if len(self._batches) > MOST_QUERIES:
+                oldest = min(self._batches, key=lambda run: self._batches[run][-1].start)
+                del self._batches[oldest]
 
     def idle(self, run_id: str, timestamp: str) -> None:
         """Note that a query had nothing to do: as good as an empty batch."""
-        last = self.queries().get(run_id, [None])[-1]
+        with self._lock:
+            kept = self._batches.get(run_id)
+            last = kept[-1] if kept else None
         if last is not None:
             now = datetime.fromisoformat(timestamp).timestamp()
-            self.add(replace(last, start=now, duration=0.0, rows=0))
+            sources = tuple(replace(s, rows=0) for s in last.sources)
+            self.add(replace(last, start=now, duration=0.0, rows=0, sources=sources, idle=True))
 
     def forget(self, run_id: str) -> None:
         """Drop a query that has ended."""

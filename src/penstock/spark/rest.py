@@ -12,14 +12,17 @@ from typing import Any
 from penstock.core.errors import EngineError
 
 LOOK_AHEAD = 3  # stage ids that may be missing before we believe that there are no newer ones
+MOST_TASKS = 64  # tasks read of a stage, the longest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One attempt of a stage; times in seconds, summed over its tasks.
+    """A stage with all its attempts; times in seconds, summed over its tasks.
 
     ``run_time`` includes waiting for CPU under a quota; ``fetch_wait`` is the part of it spent
-    waiting for shuffle blocks.
+    waiting for shuffle blocks. ``tasks`` are its partitions, 0 if it was skipped. Records are
+    those of the partitions, each counted once; times are those of all attempts. ``attempt`` is the
+    newest; ``failed`` whether that one failed, so that another may follow.
     """
 
     id: int
@@ -33,6 +36,28 @@ class Stage:
     input_records: int
     read_records: int
     write_records: int
+    attempt: int = 0
+    failed: bool = False
+
+    @property
+    def busy(self) -> float:
+        """Seconds that its tasks kept a core, summed."""
+        return max(0.0, self.run_time - self.fetch_wait)
+
+    @property
+    def retried(self) -> bool:
+        """Whether its figures may change after it has ended, or those of the stages before it."""
+        return self.failed or self.attempt > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of a stage: which partition, on which executor, seconds on a core, records read."""
+
+    partition: int
+    executor: str
+    busy: float
+    records: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +109,7 @@ class Rest:
         todo = sorted(self._open)
         while missing < LOOK_AHEAD:
             stage_id = todo.pop(0) if todo else self._next_stage + missing
-            found = self._stage(stage_id)
+            found = self.stage(stage_id)
             if stage_id >= self._next_stage:
                 if found is None:
                     missing += 1
@@ -104,9 +129,16 @@ class Rest:
         self._open = {int(s["stageId"]) for s in stages if s["status"] in ("ACTIVE", "PENDING")}
         return max((int(s["stageId"]) for s in stages), default=-1) + 1
 
-    def _stage(self, stage_id: int) -> Stage | None:
+    def stage(self, stage_id: int) -> Stage | None:
+        """One stage as it is now; ``None`` if Spark does not know it, or no more."""
         attempts = self._get(f"/stages/{stage_id}?details=false", missing_ok=True)
         return _stage(attempts) if attempts else None
+
+    def tasks(self, stage: Stage) -> list[Task]:
+        """The tasks of the newest attempt of a stage, at most 64 of them, the longest first."""
+        path = f"/stages/{stage.id}/{stage.attempt}/taskList?sortBy=-runtime&length={MOST_TASKS}"
+        found = self._get(path, missing_ok=True) or []
+        return [_task(t) for t in found if t.get("taskMetrics")]
 
     def _get(self, path: str, *, missing_ok: bool = False) -> Any:
         url = self._base + path
@@ -125,12 +157,19 @@ class Rest:
 
 
 def _stage(attempts: list[dict[str, Any]]) -> Stage:
-    """All attempts of a stage as one: a retried stage did all of that work."""
-    newest = attempts[-1]
+    """All attempts of a stage as one: a retried stage did all of that work.
+
+    A later attempt runs only the partitions whose result is missing, or was lost again. Its reads
+    are the same records once more, so records are scaled to one pass over the partitions.
+    """
+    newest = max(attempts, key=lambda a: int(a.get("attemptId", 0)))
     words = dict(
         line.split(" = ", 1) for line in newest.get("description", "").split("\n") if " = " in line
     )
     batch = words.get("batch", "")
+    tasks = max(int(a["numTasks"]) for a in attempts)
+    ended = sum(int(a.get("numCompleteTasks", 0)) for a in attempts)
+    passes = max(1.0, ended / tasks) if tasks else 1.0
 
     def total(key: str) -> int:
         return sum(int(a.get(key, 0)) for a in attempts)
@@ -140,13 +179,28 @@ def _stage(attempts: list[dict[str, Any]]) -> Stage:
         run_id=words.get("runId"),
         batch=int(batch) if batch.isdigit() else None,
         done=newest["status"] not in ("ACTIVE", "PENDING"),
-        tasks=int(newest["numTasks"]) if newest["status"] != "SKIPPED" else 0,
+        tasks=tasks if newest["status"] != "SKIPPED" else 0,
         run_time=total("executorRunTime") / 1e3 + total("executorDeserializeTime") / 1e3,
         cpu_time=total("executorCpuTime") / 1e9 + total("executorDeserializeCpuTime") / 1e9,
         fetch_wait=total("shuffleFetchWaitTime") / 1e3,
-        input_records=total("inputRecords"),
-        read_records=total("shuffleReadRecords"),
-        write_records=total("shuffleWriteRecords"),
+        input_records=round(total("inputRecords") / passes),
+        read_records=round(total("shuffleReadRecords") / passes),
+        write_records=round(total("shuffleWriteRecords") / passes),
+        attempt=int(newest.get("attemptId", 0)),
+        failed=newest["status"] == "FAILED",
+    )
+
+
+def _task(document: dict[str, Any]) -> Task:
+    metrics = document["taskMetrics"]
+    shuffle = metrics.get("shuffleReadMetrics", {})
+    millis = metrics["executorRunTime"] + metrics["executorDeserializeTime"]
+    return Task(
+        partition=int(document.get("partitionId", document["index"])),
+        executor=str(document["executorId"]),
+        busy=max(0, millis - shuffle.get("fetchWaitTime", 0)) / 1e3,
+        records=metrics.get("inputMetrics", {}).get("recordsRead", 0)
+        + shuffle.get("recordsRead", 0),
     )
 
 

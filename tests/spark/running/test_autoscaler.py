@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,15 @@ from penstock.policies import DS2, Static
 from penstock.simulator import FluidEngine, FluidSpec
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.cluster import LocalCluster
-from penstock.spark.pipelines.windowed import WINDOW, compare, windowed
-from penstock.spark.sources.events import EventStream, batch, stream
+from penstock.spark.pipelines.nexmark import (
+    QUERIES,
+    Settings,
+    compare,
+    start,
+    stop,
+    wait_until_final,
+)
+from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant, Step
 from tests.scenarios import pipeline
 from tests.waiting import until
@@ -30,6 +38,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.spark
 
 GUARDS = Guards(minimum=1, maximum=3, tolerance=0.1)
+QUERY = QUERIES["q11"]  # bids per bidder and session
+SETTINGS = Settings(minute=3.0, watermark=1.0)  # a session ends after 0.5 s without a bid
 
 
 @dataclass(frozen=True)
@@ -37,37 +47,29 @@ class Running:
     """A running query, its events and where its result goes."""
 
     query: Any
-    events: EventStream
-    result: Path
+    events: NexmarkStream
+    folder: Path
 
     @property
     def batch(self) -> int:
         progress = self.query.lastProgress
         return int(progress["batchId"]) if progress else -1
 
-    @property
-    def watermark(self) -> float:
-        progress = self.query.lastProgress
-        text = progress["eventTime"].get("watermark") if progress else None
-        return datetime.fromisoformat(text).timestamp() if text else 0.0
-
 
 @pytest.fixture
 def running(spark: Any, cluster: LocalCluster) -> Iterator[Running]:
-    """A windowed aggregate at 3,000 records/s."""
-    start = float(int(time.time()) // WINDOW * WINDOW)
-    events = EventStream(pattern=Constant(rps=3000.0), start=start, seconds=3600, partitions=3)
-    folder = cluster.folder / f"query-{time.monotonic_ns()}"
-    query = (
-        windowed(stream(spark, events))
-        .writeStream.queryName("q")
-        .format("parquet")
-        .option("path", str(folder / "result"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime="1 second")
-        .start()
+    """Nexmark Q11 at 2,000 bids/s."""
+    events = NexmarkStream(
+        events=NexmarkEvents(),
+        pattern=Constant(rps=2000.0),
+        start=float(int(time.time())),
+        seconds=3600.0,
+        partitions=3,
+        max_rows=10_000,
     )
-    yield Running(query, events, folder / "result")
+    folder = cluster.folder / f"query-{time.monotonic_ns()}"
+    query = start(spark, QUERY, events, SETTINGS, folder=folder, trigger=1, name="q")
+    yield Running(query, events, folder)
     query.stop()
 
 
@@ -87,15 +89,17 @@ def test_it_grows_and_shrinks_a_running_query_and_the_result_is_exact(
     with Autoscaler(spark, Static(slots=3), cluster=cluster, journal=journal, **options) as scaler:
         until("three executors", lambda: executors(spark) == 3)
         until("its cost measured", lambda: any(r.first_task for r in _past(scaler)))
+        victim = max(cluster.executors())
+        os.kill(cluster.executors()[victim], signal.SIGKILL)
+        until("Spark replaced it", lambda: victim not in cluster.executors()
+              and executors(spark) == 3)  # fmt: skip
     with Autoscaler(spark, "static", parameters={"slots": 1}, cluster=cluster, **options):
         until("back to one executor", lambda: executors(spark) == 1)
     end = time.time()
-    until("the windows are closed", lambda: running.watermark >= end)
-    running.query.stop()
+    wait_until_final(running.query, QUERY, running.events, end, within=90)
+    stop(running.query)
     assert running.query.exception() is None
-    last = int(end) // WINDOW * WINDOW
-    expected = windowed(batch(spark, running.events, running.events.released(end)))
-    result = compare(spark, spark.read.parquet(str(running.result)), expected, last)
+    result = compare(spark, QUERY, running.events, SETTINGS, folder=running.folder, until=end)
     assert result.exact, str(result)
     assert result.events > 10_000
     (grown,) = [e for e in decisions(journal) if e.decision.applied]
@@ -121,8 +125,8 @@ def test_advice_changes_nothing_and_a_journal_from_spark_replays(
     assert [d.targets for d in again] == [e.decision.targets for e in entries]
 
     seen: Snapshot = _sized(path)[-1].decision.seen
-    assert set(seen.operators) == {"read", "aggregate"}
-    assert seen.pipeline.operators["aggregate"].stateful
+    assert set(seen.operators) == {"read", "session"}
+    assert seen.pipeline.operators["session"].stateful
     assert seen.pipeline.useful_slots("executors") == 3
     assert 1000 < (seen.operators["read"].offered_rate or 0) < 9000
     assert all(slot.cpu is not None for slot in seen.pools["executors"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any
 
 from penstock.bench.cell import THESIS_GUARDS
-from penstock.bench.specs.toml_file import seconds
 from penstock.core.errors import InputError, unknown
-from penstock.core.guards import Blackout, Guards
+from penstock.core.guard_values import FIELDS, guard_value
+from penstock.core.guards import Guards
 
 PRESETS: Mapping[str, Guards] = {
     # The thesis's limits, with decisions also during the cool-down.
@@ -17,7 +17,6 @@ PRESETS: Mapping[str, Guards] = {
     "thesis": THESIS_GUARDS,
     "none": Guards(),
 }
-_DURATIONS = ("cool_down", "drain", "max_age")
 
 
 def guards_of(given: Any) -> tuple[Guards, str]:
@@ -37,29 +36,8 @@ def guards_of(given: Any) -> tuple[Guards, str]:
     if not isinstance(preset, str) or preset not in PRESETS:
         raise unknown("preset of guards", str(preset), PRESETS)
     name = table.pop("name", preset)
-    hints = get_type_hints(Guards)
     for key in table:
-        if key not in hints:
-            raise unknown("key of guards", key, [*hints, "preset", "name"])
-    values = {key: _typed(key, value, hints[key]) for key, value in table.items()}
+        if key not in FIELDS:
+            raise unknown("key of guards", key, [*FIELDS, "preset", "name"])
+    values = {key: guard_value(key, value) for key, value in table.items()}
     return dataclasses.replace(PRESETS[preset], **values), str(name)
-
-
-def _typed(key: str, value: Any, hint: Any) -> Any:
-    kinds = getattr(hint, "__args__", (hint,))
-    if value == "none" and type(None) in kinds:
-        return None
-    if key == "blackouts":
-        texts = value if isinstance(value, list) else [value]
-        return tuple(Blackout.parse(str(text)) for text in texts)
-    if key in _DURATIONS:
-        found = seconds(value)
-        if found is None:
-            raise InputError(f'guards: {key} = {value!r} must be a duration such as "300s"')
-        return found
-    wanted = str if str in map(type, kinds) else kinds[0]
-    fits = (int, float) if wanted is float else wanted
-    if not isinstance(value, fits) or (isinstance(value, bool) and wanted is not bool):
-        words = {int: "a whole number", float: "a number", bool: "true or false"}
-        raise InputError(f"guards: {key} = {value!r} must be {words.get(wanted, 'a text')}")
-    return value

@@ -14,18 +14,22 @@ from typing import Any, NoReturn, TypeVar
 
 from penstock.bench.cell import Cell
 from penstock.bench.labels import key_of, policy_label
+from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs import tables
 from penstock.bench.specs.check import check_cell
-from penstock.bench.specs.toml_file import Place, TomlFile, mentioned, seconds
-from penstock.core.errors import InputError, unknown
+from penstock.bench.specs.spark_table import TABLE as SPARK
+from penstock.bench.specs.spark_table import engine_settings
+from penstock.core.errors import InputError
+from penstock.core.guards import Guards
+from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
 from penstock.policies import POLICIES
 
 T = TypeVar("T")
 
-ENGINES = ("simulated", "spark")
 TABLES = ("pipeline", "workload", "policy")
 _TOP = (
-    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", *TABLES
+    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", SPARK,
+    *TABLES,
 )  # fmt: skip
 
 
@@ -42,16 +46,21 @@ class BenchSpec:
     journals: bool
     document: Mapping[str, Any]
 
+    @property
+    def spark(self) -> SparkSettings | None:
+        """How all of its cells run on Spark; ``None`` if they are simulated."""
+        return self.cells[0].spark if self.cells else None
+
 
 def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
     """The bench in a file; ``seeds`` replaces the file's."""
     file = TomlFile.read(path)
     document = file.document
     file.known(document, _TOP, Place())
-    _engine(file)
+    settings = engine_settings(file)
     name = _typed(file, "name", str, "a text", path.stem)
     chosen = _seeds(file) if seeds is None else seed_range(seeds, "--seeds")
-    cells = _cells(file)
+    cells = _cells(file, settings)
     return BenchSpec(
         name=name or path.stem,
         cells=cells,
@@ -61,8 +70,8 @@ def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
     )
 
 
-def _cells(file: TomlFile) -> tuple[Cell, ...]:
-    profiles, guards = tables.profiles(file), tables.guards(file)
+def _cells(file: TomlFile, settings: SparkSettings | None) -> tuple[Cell, ...]:
+    profiles, guards = tables.profiles(file), _guards(file, settings)
     period, slo = _duration(file, "period", 15.0), _duration(file, "slo", 60.0)
     cells: list[Cell] = []
     keys: set[str] = set()
@@ -86,6 +95,7 @@ def _cells(file: TomlFile) -> tuple[Cell, ...]:
                 policy_parameters=policy.value["parameters"],
                 period=period,
                 slo=slo,
+                spark=settings,
             )
             check_cell(cell)
         except InputError as error:
@@ -99,6 +109,16 @@ def _cells(file: TomlFile) -> tuple[Cell, ...]:
         )
         cells.append(replace(cell, key=_fresh(key_of(*parts), keys)))
     return tuple(cells)
+
+
+def _guards(file: TomlFile, settings: SparkSettings | None) -> list[tuple[Guards, str]]:
+    given = tables.guards(file)
+    if settings is None:
+        return given
+    try:
+        return [(settings.guards(limits), label) for limits, label in given]
+    except InputError as error:
+        file.fail(f"{error}; slots = {settings.slots} is the maximum here", Place(key="guards"))
 
 
 def _blame(file: TomlFile, error: InputError, parts: Mapping[str, tables.Part]) -> NoReturn:
@@ -131,18 +151,6 @@ def _fresh(key: str, taken: set[str]) -> str:
         name = f"{key}-{number}"
     taken.add(name)
     return name
-
-
-def _engine(file: TomlFile) -> None:
-    engine = _typed(file, "engine", str, "a text", "simulated")
-    if engine == "spark":
-        file.fail(
-            "engine = 'spark' cannot be benched yet; leave the key out to simulate, or use "
-            "`penstock run` for a real cluster",
-            Place(key="engine"),
-        )
-    if engine not in ENGINES:
-        file.fail(str(unknown("engine", engine, ENGINES)), Place(key="engine"))
 
 
 def _seeds(file: TomlFile) -> tuple[int, ...]:

@@ -10,9 +10,9 @@ from penstock.bench.defaults import workload_minutes
 from penstock.bench.labels import key_of
 from penstock.bench.specs.guards_table import PRESETS, guards_of
 from penstock.bench.specs.sweep import Variant, expand
-from penstock.bench.specs.toml_file import Place, TomlFile, mentioned
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
+from penstock.core.toml_file import Place, TomlFile, mentioned
 from penstock.simulator import PROFILES
 from penstock.simulator.queries import QUERIES
 from penstock.workloads.patterns import PATTERNS

@@ -34,12 +34,12 @@ class TomlFile:
     document: Mapping[str, Any]
 
     @classmethod
-    def read(cls, path: Path) -> TomlFile:
-        """Read and parse a file."""
+    def read(cls, path: Path, what: str = "bench spec") -> TomlFile:
+        """Read and parse a file; ``what`` it should be is said where there is none."""
         try:
             text = path.read_bytes().decode("utf-8")
         except FileNotFoundError:
-            raise InputError(f"no file {path}; give the path of a bench spec (TOML)") from None
+            raise InputError(f"no file {path}; give the path of a {what} (TOML)") from None
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{path} is not UTF-8 text ({error.reason} at byte {error.start})"

@@ -1,0 +1,206 @@
+"""What being watched costs a query: its throughput, and the CPU of its driver's Python.
+
+One saturated query on a fixed number of executors. Penstock in mode ``advise`` is attached and
+detached in turn: pairs of two equal times, one with and one without it, in random order, so that
+a slow minute of the machine falls on both. A time begins when the first observation is over, and
+batches that reach beyond it do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.bench.prove import stage
+from penstock.bench.prove.proof import Check, Proof, Say
+from penstock.bench.statistics import estimate
+from penstock.core.errors import EngineError, InputError
+from penstock.spark.autoscaler import Autoscaler
+from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.pipelines import nexmark
+from penstock.spark.progress import Batch, batch_of
+
+QUERY = "q1"
+EXECUTORS = 2
+BATCH = 1.0  # seconds that a batch takes, about
+DEFAULT_PERIOD = 15.0  # seconds between two decisions unless told otherwise
+LEAST_RATIO = 0.97
+MOST_CPU = 0.02  # of a core
+THREAD = "penstock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """How many pairs, seconds of each of the two times, seconds between decisions, a seed."""
+
+    pairs: int = 10
+    seconds: float = 15.0
+    period: float = 5.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.pairs <= 1000:
+            raise InputError(f"--pairs {self.pairs} must lie between 2 and 1000")
+        if not 0.5 <= self.period <= DEFAULT_PERIOD:
+            raise InputError(
+                f"--period {self.period:g} must lie between 0.5 and {DEFAULT_PERIOD:g} seconds"
+            )
+        if not 2 * self.period <= self.seconds <= 600:
+            raise InputError(
+                f"--seconds {self.seconds:g} must lie between {2 * self.period:g}, two decisions, "
+                "and 600"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One time: records/s, and shares of a core used by Python as a whole and by Penstock's thread.
+
+    ``thread`` is 0 without Penstock.
+    """
+
+    throughput: float
+    process: float
+    thread: float
+
+
+def throughput(batches: Sequence[Batch], begin: float, end: float) -> float | None:
+    """Records/s over the batches that lie wholly within a time; ``None`` if fewer than two do."""
+    inside = [b for b in batches if b.start >= begin and b.end <= end]
+    if len(inside) < 2:
+        return None
+    return sum(b.rows for b in inside) / (inside[-1].end - inside[0].start)
+
+
+def own_cpu(watched: Segment, alone: Segment, period: float) -> float:
+    """Penstock's share of a core at the default period.
+
+    Its thread works once per period; what else Python does for it (listening to the query's
+    progress) goes with the batches, whatever the period is.
+
+    >>> alone = Segment(throughput=1.0, process=0.010, thread=0.0)
+    >>> own_cpu(Segment(throughput=1.0, process=0.045, thread=0.030), alone, period=5.0)
+    0.015
+    """
+    listening = watched.process - alone.process - watched.thread
+    return round(watched.thread * period / DEFAULT_PERIOD + listening, 9)
+
+
+def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+    """Run it; the journal of the watched times goes to the cluster's folder and is thrown away."""
+    query = nexmark.QUERIES[QUERY]
+    order = random.Random(spec.seed)
+    with LocalCluster(ClusterSpec(slots=EXECUTORS, cpu_share=stage.SHARE), say=say) as cluster:
+        conf = {"spark.sql.shuffle.partitions": str(EXECUTORS)}
+        spark = cluster.session("penstock prove overhead", start_with=EXECUTORS, conf=conf)
+        say(f"measuring what {EXECUTORS} executors take…")
+        rate = stage.capacity(
+            spark,
+            query,
+            folder=cluster.folder,
+            slots=EXECUTORS,
+            ready=lambda: stage.limits_in_force(cluster),
+        )
+        running = stage.saturated(
+            spark,
+            query,
+            folder=cluster.folder / "query",
+            slots=EXECUTORS,
+            rows=int(rate * BATCH),
+            hours=24.0,
+        )
+        pairs = []
+        for number in range(1, spec.pairs + 1):
+            both: dict[bool, Segment] = {}
+            for watched in order.sample((True, False), 2):
+                both[watched] = _segment(spec, spark, cluster, running, watched)
+            pairs.append((both[True], both[False]))
+            ratio = both[True].throughput / both[False].throughput
+            left = (spec.pairs - number) * 2 * (spec.seconds + spec.period + 1)
+            say(f"pair {number} of {spec.pairs}: ratio {ratio:.3f}; {left / 60:.0f} min to go")
+        nexmark.stop(running)
+    return judge(spec, pairs)
+
+
+def _segment(spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watched: bool) -> Segment:
+    journal = cluster.folder / "overhead.jsonl"
+    journal.unlink(missing_ok=True)
+    scaler = (
+        Autoscaler(spark, period=spec.period, cluster=cluster, journal=journal)
+        if watched
+        else nullcontext()
+    )
+    with scaler:
+        _wait(running, spec.period + 1.0)  # the first observation reads more than later ones
+        begin, process, thread = time.time(), time.process_time(), _thread_seconds()
+        _wait(running, spec.seconds)
+        end, process_end, thread_end = time.time(), time.process_time(), _thread_seconds()
+    batches = [batch_of(json.loads(progress.json)) for progress in running.recentProgress]
+    rate = throughput(batches, begin, end)
+    if rate is None:
+        raise EngineError(
+            f"fewer than two batches fell into {spec.seconds:g} s; use more --seconds"
+        )
+    return Segment(
+        throughput=rate,
+        process=(process_end - process) / (end - begin),
+        thread=(thread_end - thread) / (end - begin),
+    )
+
+
+def _wait(running: Any, seconds: float) -> None:
+    threading.Event().wait(seconds)  # costs no CPU, unlike asking the JVM to wait
+    if not running.isActive:
+        raise EngineError("the query stopped by itself")
+
+
+def _thread_seconds() -> float:
+    """CPU seconds that Penstock's thread has used; 0 if it does not run."""
+    for thread in threading.enumerate():
+        if thread.name == THREAD and thread.ident is not None:
+            return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+    return 0.0
+
+
+def judge(spec: Spec, pairs: Sequence[tuple[Segment, Segment]]) -> Proof:
+    """The verdict over pairs of (watched, alone)."""
+    ratios = [watched.throughput / alone.throughput for watched, alone in pairs]
+    cpu = [own_cpu(watched, alone, spec.period) for watched, alone in pairs]
+    thread = estimate([watched.thread for watched, _ in pairs])
+    now = estimate([watched.process - alone.process for watched, alone in pairs])
+    checks = (
+        Check.of("throughput, with ÷ without", estimate(ratios), LEAST_RATIO,
+                 at_most=False, by="low"),
+        Check.of(f"CPU at a period of {DEFAULT_PERIOD:g} s, of a core", estimate(cpu), MOST_CPU,
+                 by="high", unit="%"),
+    )  # fmt: skip
+    rows = [
+        {
+            "pair": number,
+            "without, records/s": round(alone.throughput),
+            "with, records/s": round(watched.throughput),
+            "ratio": round(ratio, 3),
+            "CPU %": round((watched.process - alone.process) * 100, 2),
+        }
+        for number, ((watched, alone), ratio) in enumerate(zip(pairs, ratios, strict=True), 1)
+    ]
+    return Proof(
+        name="overhead",
+        title=f"Overhead of mode advise: {QUERY} at saturation on {EXECUTORS} executors, "
+        f"{spec.seconds:g} s each",
+        checks=checks,
+        details=tuple(rows),
+        notes=(
+            f"measured with a decision every {spec.period:g} s: {now.mean * 100:.2f} % of a core, "
+            f"of which {thread.mean * 100:.2f} % in Penstock's thread; that part shrinks with a "
+            f"longer period",
+            "the driver's JVM answers Penstock's questions; what that costs is in the throughput",
+        ),
+    )

@@ -1,0 +1,140 @@
+"""Where proofs are played: Nexmark on a few limited executors, at a load that fits the machine.
+
+The load is a multiple of what one executor takes, which is measured first: so a proof is about
+the same on a fast machine and on a slow one, with limits on the executors and without.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.core.errors import EngineError
+from penstock.spark.cluster import LocalCluster
+from penstock.spark.pipelines import nexmark
+from penstock.spark.pipelines.nexmark import NexmarkQuery, Settings
+from penstock.spark.progress import Batch, batch_of
+from penstock.workloads.nexmark import NexmarkStream
+from penstock.workloads.patterns import Constant, Pattern, Trace
+
+SHARE = 0.35  # of a core per executor, where it can be limited
+TRIGGER = 2.0  # seconds
+SETTINGS = Settings(minute=6.0)  # Q5's windows last 30 s
+ENDLESS = 1e7  # records/s: more than any executor takes
+FIRST_ROWS = 20_000  # of the batches that find out how large a batch may be
+BATCHES = 3  # whose median counts
+CAPACITY_SECONDS = 180.0
+
+
+def stream_of(
+    query: NexmarkQuery,
+    pattern: Pattern,
+    *,
+    start: float,
+    seconds: float,
+    slots: int,
+    max_rows: int | None = None,
+) -> NexmarkStream:
+    """The events that a query reads, in as many partitions as there may be executors."""
+    return NexmarkStream(
+        pattern=pattern,
+        start=start,
+        seconds=seconds,
+        tables=tuple(query.tables),
+        partitions=slots,
+        max_rows=max_rows,
+    )
+
+
+def pulses(file: Path, *, low: float, high: float, calm: int, busy: int) -> Trace:
+    """A load that is ``low`` for ``calm`` seconds, then ``high`` for ``busy``, over and over.
+
+    Rates in records/s. A trace with one row per second, in a file that all executors can read.
+    """
+    rows = [low] * calm + [high] * busy
+    file.write_text("count\n" + "".join(f"{rate!r}\n" for rate in rows))
+    return Trace(file=str(file.resolve()), repeat=True)
+
+
+def limits_in_force(cluster: LocalCluster) -> bool:
+    """Whether every executor has its quota: new ones run at full speed until they are warm."""
+    if not cluster.limited:
+        return True
+    executors = cluster.executors()
+    return bool(executors) and all(cluster.share(e) is not None for e in executors)
+
+
+def capacity(
+    spark: Any,
+    query: NexmarkQuery,
+    *,
+    folder: Path,
+    slots: int,
+    ready: Callable[[], bool] = lambda: True,
+) -> float:
+    """Records/s that the executors take now, in batches of about ``TRIGGER`` seconds.
+
+    Also warms them up. What is measured counts from when ``ready`` is true.
+    """
+    first = _rate(spark, query, folder / "warm-up", slots, FIRST_ROWS, ready)
+    rows = max(FIRST_ROWS, int(first * TRIGGER))
+    return _rate(spark, query, folder / "capacity", slots, rows, ready)
+
+
+def saturated(
+    spark: Any, query: NexmarkQuery, *, folder: Path, slots: int, rows: int, hours: float = 1.0
+) -> Any:
+    """Start a query that always has more to read than it takes, ``rows`` in every batch."""
+    events = stream_of(
+        query,
+        Constant(rps=ENDLESS),
+        start=time.time() - 100.0,
+        seconds=hours * 3600.0,
+        slots=slots,
+        max_rows=rows,
+    )
+    name = f"{query.name}-{folder.name}"
+    return nexmark.start(
+        spark, query, events, SETTINGS, folder=folder, trigger=0.0, sink="noop", name=name
+    )
+
+
+def _rate(
+    spark: Any,
+    query: NexmarkQuery,
+    folder: Path,
+    slots: int,
+    rows: int,
+    ready: Callable[[], bool],
+) -> float:
+    running = saturated(spark, query, folder=folder, slots=slots, rows=rows)
+    rates: list[float] = []
+    deadline = time.monotonic() + CAPACITY_SECONDS
+    try:
+        seen = -1
+        while len(rates) < BATCHES + 1:
+            if running.awaitTermination(0.1):
+                raise EngineError(f"query {query.name} stopped while its capacity was measured")
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"{query.name}: {len(rates)} batches of {rows:,} records were measured within "
+                    f"{CAPACITY_SECONDS:.0f} s; is the machine overloaded?"
+                )
+            batch = last_batch(running)
+            if batch is not None and batch.id > max(seen, 0) and batch.rows:
+                if ready():
+                    rates.append(batch.rows / batch.duration)
+                seen = batch.id
+    finally:
+        nexmark.stop(running)
+    return statistics.median(rates[1:])  # the first began before it was ready
+
+
+def last_batch(running: Any) -> Batch | None:
+    """The newest finished batch of a query."""
+    progress = running.lastProgress
+    return None if progress is None else batch_of(json.loads(progress.json))

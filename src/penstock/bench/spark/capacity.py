@@ -1,0 +1,167 @@
+"""How much a query can do on one executor and on all of them, measured before its first run.
+
+The query gets more than it can take, in micro-batches as large as those of the runs, and with as
+many records per second of event time as it can do, so that windows close as often as in a run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from penstock.bench.calibrate import rate
+from penstock.bench.spark.capacity_file import Capacity
+from penstock.bench.spark.ending import stopping
+from penstock.bench.spark.rig import Rig
+from penstock.bench.spark.settings import SparkSettings
+from penstock.core.errors import EngineError
+from penstock.spark.pipelines import nexmark
+from penstock.spark.progress import Batch, batch_of
+from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
+from penstock.workloads.patterns import Constant
+
+SECONDS = 12.0  # of whole batches in a measurement
+ROUND = 2.0  # seconds of batches in a round that only looks for the right size
+ROUNDS = 6
+FIRST_ROWS = 5_000  # per executor, where nothing is known yet
+LEAST_ROWS = 1_000
+TRIGGERS = 2.0  # a full batch takes all executors so many triggers
+CLOSE = 1.5  # batches that are so many times too large or too small will do
+MOST_CHANGE = 4.0  # times the size of one round that the next may have
+BACKLOG = 3_600.0  # seconds of event time that wait at the start
+WARM_BATCHES = 1  # not counted after the start of a query
+GIVE_UP = 240.0
+WATERMARK = 2.0  # thesis seconds
+
+Size = tuple[int, float]  # rows of a batch, and the seconds it took
+
+
+def query_settings(settings: SparkSettings) -> nexmark.Settings:
+    """The queries' windows and watermark on the clock."""
+    return nexmark.Settings(minute=settings.minute, watermark=settings.clock(WATERMARK))
+
+
+def events_of(
+    query: str, settings: SparkSettings, *, seed: int, rows: int, **when: Any
+) -> NexmarkStream:
+    """The thesis's events for a query; ``when`` they are released, see ``NexmarkStream``."""
+    tables: tuple[Table, ...] = tuple(nexmark.QUERIES[query].tables)
+    return NexmarkStream(
+        events=replace(PRESETS["thesis"], seed=seed),
+        tables=tables,
+        partitions=settings.partitions,
+        max_rows=rows,
+        **when,
+    )
+
+
+def measure(rig: Rig, query: str) -> Capacity:
+    """Throughput of one executor and of all."""
+    settings = rig.settings
+    most = settings.slots
+    rig.say(f"{query}: starting {most} executors to measure what they can do…")
+    rig.resize(most)
+    rows, density = _batch_size(rig, query, FIRST_ROWS * most)
+    every = rate(full_batches(rig, query, rows=rows, density=density, seconds=SECONDS))
+    rig.say(f"{query}: {most} executors do {every:,.0f} records/s")
+    rig.resize(1)
+    one = rate(full_batches(rig, query, rows=rows, density=every / most, seconds=SECONDS))
+    rig.say(f"{query}: one executor does {one:,.0f} records/s")
+    if one >= every:
+        rig.say(f"{query}: {most} executors do no more than one; is this machine busy?")
+    rig.warmed.add(query)
+    return Capacity(slots=most, one=one, all=every, rows=rows)
+
+
+def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
+    """Rows of a batch that takes all executors two triggers, and about their records/s."""
+    target = rig.settings.trigger * TRIGGERS
+    density = float(rows)
+    before: Size | None = None
+    for _ in range(ROUNDS):
+        warm = rig.warm
+        batches = full_batches(rig, query, rows=rows, density=density, seconds=ROUND)
+        density = rate(batches)
+        now = rows, sum(b.duration for b in batches) / len(batches)
+        rig.say(f"{query}: {rows:,} records in {now[1]:.1f} s{'' if warm else ', warming up'}")
+        wanted = next_rows(before, now, target)
+        if warm and wanted / CLOSE <= rows <= wanted * CLOSE:
+            break
+        before, rows = now if warm else None, wanted
+    return rows, density
+
+
+def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
+    """Let a new cluster run a query before it is measured, until its executor is warm."""
+    if query in rig.warmed:
+        return
+    rig.say(f"{query}: warming up…")
+    for _ in range(ROUNDS):
+        warm = rig.warm
+        full_batches(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
+        if warm:
+            break
+    rig.warmed.add(query)
+
+
+def next_rows(before: Size | None, now: Size, target: float) -> int:
+    """The size of batches that should take ``target`` seconds, from what the last two took.
+
+    A batch of n records costs c₀ + c₁·n; with one point only, c₀ = 0. Larger batches would blind
+    a policy for longer while one executor works on them, smaller ones would limit all of them.
+
+    >>> next_rows(None, (1_000, 1.0), 2.0), next_rows((1_000, 1.0), (2_000, 1.5), 2.0)
+    (2000, 3000)
+    """
+    rows, seconds = now
+    wanted = rows * target / seconds
+    if before is not None and before[0] != rows:
+        slope = (seconds - before[1]) / (rows - before[0])
+        if slope > 0:
+            wanted = rows + (target - seconds) / slope
+    least = max(LEAST_ROWS, rows / MOST_CHANGE)
+    return round(min(max(wanted, least), rows * MOST_CHANGE))
+
+
+def full_batches(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:
+    """Some seconds of whole batches of a fresh query that always has more to do.
+
+    ``density`` records per second of event time.
+    """
+    events = events_of(
+        query,
+        rig.settings,
+        seed=0,
+        rows=rows,
+        pattern=Constant(rps=density),
+        start=time.time() - BACKLOG,
+        seconds=BACKLOG,
+    )
+    with rig.folder() as folder:
+        running: Any = nexmark.start(
+            rig.session(),
+            nexmark.QUERIES[query],
+            events,
+            query_settings(rig.settings),
+            folder=folder,
+            trigger=rig.settings.trigger,
+            name=f"capacity-{query}",
+        )
+        with stopping(running):
+            deadline = time.monotonic() + GIVE_UP
+            while time.monotonic() < deadline:
+                if running.awaitTermination(0.5):
+                    raise EngineError(f"query {query} stopped while it was measured")
+                counted = _batches(running)[WARM_BATCHES:]
+                if counted and counted[-1].end - counted[0].start >= seconds:
+                    return counted
+    raise EngineError(
+        f"query {query} did not finish enough batches within {GIVE_UP:.0f} s; raise cpu_share"
+    )
+
+
+def _batches(running: Any) -> list[Batch]:
+    found = [batch_of(json.loads(p.json)) for p in running.recentProgress]
+    return [b for b in found if b.rows]

@@ -1,0 +1,102 @@
+"""What a Spark bench will do, in words and figures, before it does anything."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.bench.cell import Cell
+from penstock.bench.spark.settings import SparkSettings
+from penstock.report import units
+
+START = 25.0  # seconds: cluster, driver and first executor
+MEASURE = 90.0  # seconds: the capacity of a query
+BETWEEN = 15.0  # seconds: executors leave, a query starts and stops
+CHECK = 20.0  # seconds: comparing a result
+
+
+def wall_seconds(cells: Sequence[Cell], seeds: int, settings: SparkSettings) -> float:
+    """About how long a bench takes; known before it begins, as time is compressed by a factor."""
+    run = sum(settings.clock(cell.seconds) + BETWEEN for cell in cells) * seeds
+    checks = CHECK * len(cells) if settings.check else 0.0
+    return START + MEASURE * len({cell.query for cell in cells}) + run + checks
+
+
+def query_times(query: str) -> dict[str, float]:
+    """The windows and the like of a query, in thesis seconds."""
+    from penstock.spark.pipelines import nexmark_queries as q
+
+    times: dict[str, dict[str, float]] = {
+        "q3": {"join": q.JOIN_MINUTES * q.MINUTE},
+        "q5": {"window": q.HOT_MINUTES * q.MINUTE, "slide": q.HOT_SLIDE_MINUTES * q.MINUTE},
+        "q8": {"window": q.NEW_USER_SECONDS},
+        "q11": {"session gap": q.SESSION_GAP_SECONDS},
+    }
+    return times.get(query, {})
+
+
+def thesis_times(cells: Sequence[Cell]) -> dict[str, float]:
+    """Every time that is compressed, by name, in thesis seconds."""
+    found: dict[str, float] = {}
+    for cell in cells:
+        found |= {"period": cell.period, "slo": cell.slo}
+        for name in ("cool_down", "drain"):
+            value = getattr(cell.guards, name)
+            if value:
+                known = found.get(name, value)
+                found[name if known == value else f"{name} of {cell.key}"] = value
+        found |= {f"{cell.query} {name}": value for name, value in query_times(cell.query).items()}
+    return found
+
+
+def scaled(cells: Sequence[Cell], settings: SparkSettings) -> dict[str, Any]:
+    """The settings, and every time of thesis and clock; for the configuration of a run."""
+    return {
+        **dataclasses.asdict(settings),
+        "speed": settings.speed,
+        "seconds": {
+            name: {"thesis": thesis, "clock": settings.clock(thesis)}
+            for name, thesis in thesis_times(cells).items()
+        },
+    }
+
+
+def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
+    """The scaled figures for a person, in 80 columns."""
+    speed, slo = settings.speed, cells[0].slo
+    share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
+    peak = (
+        f"{settings.peak * 100:g} % of the capacity"
+        if settings.peak_rate is None
+        else f"{settings.peak_rate:,.0f} records/s"
+    )
+    maximum = max(cell.guards.maximum for cell in cells)
+    lines = [
+        f"On Spark, a minute of thesis time lasts {settings.minute:g} s: {speed:g} times as fast.",
+        f"Executors: {settings.slots}{share}; so the guards' maximum is {maximum}.",
+        f"Load: up to {peak}, measured first; the same for all policies.",
+        f"Trigger: {settings.trigger:g} s on the clock, {settings.trigger * speed:g} s of thesis "
+        "time.",
+        "Thesis time → on the clock, and likewise for all times of the policies:",
+    ]
+    lines += [
+        f"  {name.replace('_', '-'):<16} {units.seconds(thesis):>8} → {settings.clock(thesis):g} s"
+        for name, thesis in thesis_times(cells).items()
+    ]
+    if settings.trigger * speed >= slo:
+        lines += [
+            f"Every second will be late: a trigger is not shorter than the slo of {slo:g} s.",
+            "  Set a longer slo, a longer minute or a shorter trigger.",
+        ]
+    return lines
+
+
+def described(settings: SparkSettings) -> str:
+    """For the subtitle of a report.
+
+    >>> described(SparkSettings())
+    'on Spark, one minute = 3 s, 8 executors of 0.2 of a core'
+    """
+    share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
+    return f"on Spark, one minute = {settings.minute:g} s, {settings.slots} executors{share}"

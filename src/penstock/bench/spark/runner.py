@@ -1,0 +1,106 @@
+"""Run the cells of a Spark bench one after the other; what is done is never done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from penstock.bench import trace as traces
+from penstock.bench.cell import Cell, Outcome
+from penstock.bench.results import SCORES, TRACES, read_scores
+from penstock.bench.runner import JOURNALS, Book, begin, check
+from penstock.core.errors import InputError, MissingError
+
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A run that failed at every attempt, and why at the last."""
+
+    key: str
+    seed: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.key}, seed {self.seed}: {self.why}"
+
+
+class Worker(Protocol):
+    """What runs a cell: Spark, or a stand-in for it."""
+
+    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+        """Run a cell once; ``first`` whether it is the first seed."""
+        ...
+
+    def recover(self) -> None:
+        """Make ready for another run after one that failed."""
+        ...
+
+
+def run(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    folder: Path,
+    worker: Worker,
+    *,
+    journals: bool = True,
+    finished: Callable[[Cell, int], None] = lambda cell, seed: None,
+    failed: Callable[[Failure, bool], None] = lambda failure, again: None,
+) -> list[Failure]:
+    """Run what ``folder`` does not hold yet; the runs that failed twice.
+
+    Seed by seed, so that an interrupted bench has the same seeds of all cells. Each finished run
+    is one line of ``scores.jsonl``, a journal (with ``journals``) and a trace. ``finished`` is
+    called for every run, also for those of a former call; ``failed`` with whether it is tried
+    again.
+    """
+    check(cells, seeds)
+    begin(folder, cells, seeds)
+    done = {run for run, _ in read_scores(folder)}
+    failures: list[Failure] = []
+    with Book(folder / SCORES) as book:
+        for seed in seeds:
+            for cell in cells:
+                if (cell.key, seed) not in done:
+                    first = seed == seeds[0]
+                    name = cell.key if first else f"{cell.key}-seed{seed}"
+                    journal = folder / JOURNALS / f"{name}.jsonl" if journals else None
+                    outcome = _attempt(cell, seed, journal, worker, first, failed)
+                    if isinstance(outcome, Failure):
+                        failures.append(outcome)
+                        continue
+                    if outcome.trace is not None:
+                        traces.save(outcome.trace, folder / TRACES / f"{name}.npz")
+                    book.add(cell.key, seed, outcome.scores)
+                finished(cell, seed)
+    return failures
+
+
+def _attempt(
+    cell: Cell,
+    seed: int,
+    journal: Path | None,
+    worker: Worker,
+    first: bool,
+    failed: Callable[[Failure, bool], None],
+) -> Outcome | Failure:
+    """Run a cell, and once more if it fails. What cannot get better is raised at once."""
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            return worker.run(cell, seed, journal=journal, first=first)
+        except (InputError, MissingError):
+            raise
+        except Exception as error:  # Spark and py4j raise many kinds
+            failure = Failure(key=cell.key, seed=seed, why=_words(error))
+            failed(failure, number < ATTEMPTS)
+            worker.recover()
+    return failure
+
+
+def _words(error: Exception) -> str:
+    """The first line of an error; py4j's go on for pages."""
+    text = str(error).strip().split("\n", 1)[0] or "no message"
+    return f"{type(error).__name__}: {text}"[:300]

@@ -1,0 +1,71 @@
+"""Runs cells on Spark: measures each query before its first run, then runs on a warm cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from penstock.bench.cell import Cell, Outcome
+from penstock.bench.spark import capacity
+from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.bench.spark.rig import Rig
+from penstock.bench.spark.run import Watch, run_on_spark
+from penstock.bench.spark.settings import SparkSettings
+
+
+class SparkWorker:
+    """One cluster for all runs of a bench; a context manager.
+
+    What a query can do is measured once and kept in ``folder``, so that a bench that is resumed
+    has the same loads.
+    """
+
+    def __init__(
+        self,
+        settings: SparkSettings,
+        folder: Path,
+        *,
+        say: Callable[[str], None],
+        watch: Watch,
+    ) -> None:
+        self._folder = folder
+        self._watch = watch
+        self._rig = Rig(settings, say=say)
+
+    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+        """Run a cell once; the first seed is checked if the settings say so."""
+        known = self._capacity(cell.query)
+        capacity.warm_up(self._rig, cell.query, known)
+        return run_on_spark(
+            self._rig,
+            cell,
+            seed,
+            known,
+            journal=journal,
+            check=first and self._rig.settings.check,
+            watch=self._watch,
+        )
+
+    def recover(self) -> None:
+        """Go on with a new cluster."""
+        self._rig.renew()
+
+    def _capacity(self, query: str) -> Capacity:
+        known = read_capacities(self._folder)
+        if query not in known:
+            known[query] = capacity.measure(self._rig, query)
+            write_capacities(self._folder, known)
+        return known[query]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._rig.__exit__(kind, problem, trace)

@@ -1,0 +1,1 @@
+"""Throughput as a function of the number of slots, learnt from measurements."""

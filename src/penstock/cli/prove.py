@@ -1,0 +1,232 @@
+"""``penstock prove``: what Penstock promises on real Spark, checked on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli import output
+from penstock.cli.options import AsJson, NoSave, Out
+
+if TYPE_CHECKING:
+    from penstock.bench.prove.proof import Proof
+
+RUNS = Path("runs")
+Quick = Annotated[bool, typer.Option("--quick", help="A first look: short, and proves little.")]
+
+prove = typer.Typer(
+    name="prove",
+    help="Check on this machine what Penstock promises on real Spark.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@prove.command("source")
+def source(
+    seconds: Annotated[float, typer.Option(help="Seconds of measured rounds.")] = 40.0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """How fast one slot reads Nexmark's events."""
+    _finish([_source(1.0 if quick else seconds)], out, no_save, as_json)
+
+
+@prove.command("reaction")
+def reaction(
+    actions: Annotated[int, typer.Option(help="Scale-ups that are timed.")] = 10,
+    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 5.0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """How soon new executors work after the load has risen."""
+    _finish([_reaction(2 if quick else actions, period)], out, no_save, as_json)
+
+
+@prove.command("overhead")
+def overhead(
+    pairs: Annotated[int, typer.Option(help="Pairs of times with and without.")] = 10,
+    seconds: Annotated[float, typer.Option(help="Seconds of each time.")] = 15.0,
+    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 5.0,
+    seed: Annotated[int, typer.Option(help="Of the order within the pairs.")] = 0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """What being watched costs a query."""
+    work = _overhead(2 if quick else pairs, seconds, period, seed)
+    _finish([work], out, no_save, as_json)
+
+
+@prove.command("faults")
+def faults(
+    query: Annotated[
+        str, typer.Option(help="q1 q2 q3 q5 q8 q11, several by comma, or all.")
+    ] = "q5",
+    seconds: Annotated[float, typer.Option(help="Least seconds of load per query.")] = 90.0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Kill an executor, the worker and the driver during actions; the result stays exact."""
+    _finish([_faults(query, seconds, quick)], out, no_save, as_json)
+
+
+@prove.command("soak")
+def soak(
+    hours: Annotated[float, typer.Option(help="How long.")] = 2.0,
+    minutes: Annotated[
+        float | None, typer.Option(help="How long instead, in minutes.", show_default="–")
+    ] = None,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Act for hours; nothing may grow. Ctrl-C shows the result so far."""
+    seconds = 120.0 if quick else hours * 3600.0 if minutes is None else minutes * 60.0
+    _finish([_soak(seconds, 5.0 if quick else 30.0)], out, no_save, as_json)
+
+
+@prove.command("all")
+def everything(
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Source, reaction, overhead and faults, one after the other."""
+    work = [
+        _source(1.0 if quick else 40.0),
+        _reaction(2 if quick else 10, 5.0),
+        _overhead(2 if quick else 10, 15.0, 5.0, 0),
+        _faults("q5", 90.0, quick),
+    ]
+    _finish(work, out, no_save, as_json)
+
+
+# ---- each proof with its parameters, checked before anything starts ------------------------
+
+
+Work = tuple[str, Any, "Callable[..., Proof]"]
+
+
+def _source(seconds: float) -> Work:
+    proof = _proof("source")
+    return "source", proof.Spec(seconds=seconds), proof.prove
+
+
+def _reaction(actions: int, period: float) -> Work:
+    proof = _proof("reaction")
+    return "reaction", proof.Spec(actions=actions, period=period), proof.prove
+
+
+def _overhead(pairs: int, seconds: float, period: float, seed: int) -> Work:
+    proof = _proof("overhead")
+    spec = proof.Spec(pairs=pairs, seconds=seconds, period=period, seed=seed)
+    return "overhead", spec, proof.prove
+
+
+def _faults(query: str, seconds: float, quick: bool) -> Work:
+    proof = _proof("faults")
+    given = tuple(name.strip() for name in query.split(",") if name.strip())
+    names = proof.NAMES if given == ("all",) else given
+    spec = proof.Spec(queries=names, seconds=10.0 if quick else seconds, quick=quick)
+    return "faults", spec, proof.prove
+
+
+def _soak(seconds: float, every: float) -> Work:
+    proof = _proof("soak")
+    return "soak", proof.Spec(seconds=seconds, every=every), proof.prove
+
+
+def _proof(name: str) -> Any:
+    """The module of a proof; they import Spark, so say first what is missing for that."""
+    from penstock.spark.java import find_java, find_spark
+
+    find_java()
+    find_spark()
+    return importlib.import_module(f"penstock.bench.prove.{name}")
+
+
+# ---- running and showing --------------------------------------------------------------------
+
+
+def _finish(work: list[Work], out: Path, no_save: bool, as_json: bool) -> None:
+    """Run the proofs, show each as it is done, and leave with the exit code of all."""
+    from penstock.bench.prove.proof import keep
+    from penstock.report.runs import check_writable
+
+    if not no_save:
+        check_writable(out)
+    output.quiet_spark()
+    documents = []
+    held = True
+    for name, spec, run in work:
+        with _folder(name, spec, out, no_save) as folder:
+            proof = run(spec, folder=folder, say=output.say)
+            keep(proof, folder)
+        held = held and proof.held
+        documents.append(proof.document() | {"run": None if no_save else str(folder)})
+        if not as_json:
+            _show(proof, None if no_save else folder)
+        if proof.interrupted:
+            break
+    if as_json:
+        output.print_json(documents[0] if len(work) == 1 else {"proofs": documents, "held": held})
+    if documents[-1]["interrupted"]:
+        raise KeyboardInterrupt
+    if not held:
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _folder(name: str, spec: Any, out: Path, no_save: bool) -> Iterator[Path]:
+    """The folder of a proof's run; removed again if it fails before it has written anything."""
+    from penstock import __version__
+    from penstock.report import runs
+
+    if no_save:
+        with tempfile.TemporaryDirectory(prefix="penstock-prove-") as temporary:
+            yield Path(temporary)
+        return
+    config = {"penstock": __version__, "command": f"prove {name}", "spec": asdict(spec)}
+    folder = runs.create(out, f"prove {name}", config)
+    try:
+        yield folder
+    except BaseException:
+        if {path.name for path in folder.iterdir()} <= {runs.CONFIG}:
+            (folder / runs.CONFIG).unlink()
+            folder.rmdir()
+        raise
+
+
+def _show(proof: Proof, folder: Path | None) -> None:
+    from penstock.bench.prove.tables import checks_table, details_table
+
+    screen = output.console()
+    screen.print()
+    screen.print(checks_table(proof))
+    if proof.details:
+        screen.print()
+        screen.print(details_table(proof))
+    screen.print()
+    for note in proof.notes:
+        screen.print(note, style="dim")
+    if proof.interrupted:
+        screen.print("ended early by Ctrl-C: the figures are those so far")
+    if folder is not None:
+        screen.print(f"kept in {folder}", soft_wrap=True)

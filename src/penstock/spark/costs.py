@@ -1,0 +1,93 @@
+"""What a batch costs: busy executor-seconds = c₀ + c₁·n for a batch of n records.
+
+Every task has a cost of its own, whatever it reads, so records per busy second depend on the size
+of the batches that happened to run. Two numbers say what batches of another size would cost.
+Derived in docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+HISTORY = 50  # batches; those of another hour say little about this one
+HALF_LIFE = 15.0  # batches after which one counts half
+LEAST_BATCHES = 6
+LEAST_SPREAD = 0.1  # standard deviation of n over its mean
+MOST_ERROR = 0.25  # standard error of c₁·n at the mean n, as a share of the mean cost
+OUTLIER = 1.5  # robust standard deviations beyond which a batch loses weight
+ROUNDS = 5
+EXPLAINED = 0.25  # a fit must give the busy seconds of the window within this share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Busy executor-seconds of a batch: ``fixed`` + ``per_record`` · n.
+
+    >>> Cost(fixed=0.5, per_record=1e-3).of(1500.0)
+    2.0
+    """
+
+    fixed: float
+    per_record: float
+
+    def of(self, records: float) -> float:
+        """Of a batch of so many records."""
+        return self.fixed + self.per_record * records
+
+
+def fit(records: Sequence[float], busy: Sequence[float]) -> Cost | None:
+    """The cost of batches, given oldest first; ``None`` if they do not tell the two apart.
+
+    Weighted least squares over the last 50: a batch counts half after 15 more, and less the
+    further it lies off the line (Huber's weights), so that a batch that met a cold executor or a
+    collection does not turn it. Neither number is negative.
+    """
+    n = np.asarray(records[-HISTORY:], dtype=float)
+    y = np.asarray(busy[-HISTORY:], dtype=float)
+    if len(n) < LEAST_BATCHES or not n.mean() > 0 or not y.mean() > 0:
+        return None
+    recent = weight = 0.5 ** (np.arange(len(n))[::-1] / HALF_LIFE)
+    for _ in range(ROUNDS):
+        found = _line(n, y, weight)
+        if found is None:
+            return None
+        line, error = found
+        off = np.abs(y - line.fixed - line.per_record * n)
+        usual = max(1.4826 * float(np.median(off)), 1e-6 * float(y.mean()))
+        weight = recent * np.minimum(1.0, OUTLIER * usual / np.maximum(off, usual / 1e3))
+    return line if error <= MOST_ERROR else None
+
+
+def explains(cost: Cost, records: Sequence[float], busy: float) -> bool:
+    """Whether some batches together took the seconds that a fit says.
+
+    They do not after the query or its data have changed, nor where the cost comes in bursts that
+    look like outliers.
+    """
+    return abs(sum(map(cost.of, records)) - busy) <= EXPLAINED * busy
+
+
+def _line(n: Floats, y: Floats, weight: Floats) -> tuple[Cost, float] | None:
+    """The line, and the standard error of c₁·n at the mean n over the mean cost."""
+    weight = weight / weight.sum()
+    mean_n, mean_y = float(weight @ n), float(weight @ y)
+    spread = float(weight @ (n - mean_n) ** 2)
+    if not (spread > (LEAST_SPREAD * mean_n) ** 2 and mean_y > 0):
+        return None
+    slope = float(weight @ ((n - mean_n) * (y - mean_y))) / spread
+    if slope < 0:
+        line = Cost(fixed=mean_y, per_record=0.0)
+    elif slope * mean_n > mean_y:
+        line = Cost(fixed=0.0, per_record=float(weight @ (n * y)) / float(weight @ n**2))
+    else:
+        line = Cost(fixed=mean_y - slope * mean_n, per_record=slope)
+    left = float(weight @ (y - line.fixed - line.per_record * n) ** 2)
+    freedom = max(1.0, 1.0 / float(weight @ weight) - 2.0)
+    return line, math.sqrt(left / (spread * freedom)) * mean_n / mean_y

@@ -1,0 +1,263 @@
+"""A foreign application as an engine: any language, nothing installed in it, only its REST.
+
+What REST does not show stays unmeasured: the backlog, and with it back pressure and latency. The
+offered rate is what the batches took. Nothing is ever written to the application.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.model import Change, Slot, Snapshot
+from penstock.spark.foreign_address import Application, refreshed
+from penstock.spark.foreign_batches import Batches, check_stages
+from penstock.spark.foreign_rest import Execution, Executions, NotSparkError, Reader, RefusedError
+from penstock.spark.metrics import query_window, snapshot
+from penstock.spark.rest import Executor, Rest
+from penstock.spark.stages import StageLog
+
+GONE_AFTER = 3  # looks at an address without the application before it has ended for us
+LATELY = 120.0  # seconds within which a query has run a batch, to be named at the start
+_SETTINGS = ("spark.master", "spark.dynamicAllocation.enabled", "spark.sql.shuffle.partitions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What is watched, as it was at the start; ``None`` where the application does not tell.
+
+    ``executors`` alive (cores of the driver on ``local[n]``) and the ``cores`` of each ·
+    ``queries`` that ran a batch within the last two minutes.
+    """
+
+    application: Application
+    master: str | None
+    dynamic_allocation: bool | None
+    shuffle_partitions: str | None
+    executors: int
+    cores: int
+    queries: tuple[str, ...]
+
+
+class ForeignEngine:
+    """Observes one application from outside; ``apply`` refuses.
+
+    ``window`` seconds of finished batches that an observation covers · ``ended`` why there will
+    be no more observations · ``stopped`` ends a wait.
+
+    An observation that fails leaves a gap, and a batch with a gap in it would look cheaper than it
+    was. So the next one starts afresh, with batches that begin after it.
+    """
+
+    def __init__(
+        self, application: Application, *, window: float = 15.0, timeout: float = 20.0
+    ) -> None:
+        if not window > 0:
+            raise InputError(f"window {window} s must be above 0")
+        self._application = application
+        self._window = window
+        self._timeout = timeout
+        self._reader = Reader(application.base, timeout=timeout)
+        self._rest = Rest(application.base, application.path, timeout=timeout)
+        self._executions = Executions(self._reader, application.path)
+        self._batches: Batches | None = None
+        self._stages = StageLog()
+        self._last: dict[str, tuple[float, float]] = {}
+        self._gone = 0
+        self.unattributed = False
+        self.unsized: tuple[str, ...] = ()
+        self.ended: str | None = None
+        self.stopped = threading.Event()
+
+    def begin(self) -> Watched:
+        """Look for the first time: what is there. Batches count that begin after this."""
+        with _strange_answers():
+            past = self._attach()
+            environment = self._environment()
+            executors = self._rest.executors()
+            alive = [e for e in executors if e.alive]
+            now = self._reader.now()
+        recent = {e.run_id: e.query for e in past if e.running or e.end > now - LATELY}
+        return Watched(
+            application=self._application,
+            master=environment.get("spark.master"),
+            dynamic_allocation=environment.get("spark.dynamicAllocation.enabled") == "true"
+            if environment
+            else None,
+            shuffle_partitions=environment.get("spark.sql.shuffle.partitions"),
+            executors=len(alive) if executors else len(self._slots(executors, now)),
+            cores=max((e.cores for e in alive), default=1),
+            queries=tuple(name for run, name in recent.items() if run is not None),
+        )
+
+    def observe(self) -> Snapshot:
+        """The last finished batches of all queries."""
+        try:
+            with _strange_answers():
+                return self._observe()
+        except NotReady:
+            raise
+        except EngineError:
+            self._batches = None
+            raise
+
+    def apply(self, changes: Mapping[str, Change]) -> None:
+        """Never: a foreign application is only watched."""
+        raise EngineError("a foreign application is only watched; nothing is changed in it")
+
+    def advance(self, seconds: float) -> bool:
+        """Wait; false when the application has ended or ``stopped`` was set."""
+        return self.ended is None and not self.stopped.wait(seconds)
+
+    def now(self) -> float:
+        """The time on the driver's clock."""
+        return self._reader.now()
+
+    def _observe(self) -> Snapshot:
+        self._look_for_end()
+        if self._batches is None:
+            self._attach()
+            raise NotReady("batches count that begin from now on")
+        now = self._reader.now()
+        # Executions before stages: of a batch that has ended, all stages are there to be read.
+        ended = self._executions.ended()
+        stages_read = self._rest.new_stages()
+        self._stages.add(stages_read)
+        self.unattributed |= any(s.batch is None and s.run_time > 0 for s in stages_read)
+        self._batches.add(ended, running=self._executions.running(), now=now)
+        executors = self._rest.executors()
+        slots = self._slots(executors, now)
+        cores = max((e.cores for e in executors if e.alive), default=1)
+        all_cores = sum(e.cores for e in executors) or len(slots)
+        windows, unsized = [], []
+        for run_id, batches in self._batches.queries(now).items():
+            stages = self._stages.of(run_id)
+            for b in batches:
+                check_stages(b, stages.get(b.id, ()), all_cores)
+            if run_id in self._batches.unsized():
+                unsized.append(batches[-1].query)
+            seen = query_window(batches, stages, now=now, window=self._window, cores=cores)
+            if seen is not None and seen.works:
+                windows.append(seen)
+        if not windows and self._batches.queries(now):
+            raise NotReady(
+                "no stage of the last batches could be read; if this stays so, Spark forgets them "
+                "too soon: shorten the period or raise spark.ui.retainedStages"
+            )
+        if not windows:
+            raise NotReady("no streaming query has begun and finished a batch yet")
+        self.unsized = tuple(unsized)
+        return only_visible(snapshot(windows, executors, now=now, slots=slots), unsized)
+
+    def _attach(self) -> list[Execution]:
+        """Start afresh; returns what has run so far."""
+        self._rest = Rest(self._application.base, self._application.path, timeout=self._timeout)
+        self._executions = Executions(self._reader, self._application.path)
+        # Stages first: a batch that is not in the list of executions has all of its own to come.
+        self._rest.new_stages()
+        past = self._executions.begin()
+        self._stages = StageLog()
+        self._batches = Batches(ignored={e.key for e in past if e.key is not None})
+        return past
+
+    def _look_for_end(self) -> None:
+        try:
+            if refreshed(self._application, self._reader).ended:
+                self.ended = "the application has ended"
+                raise NotReady(self.ended)
+            self._gone = 0
+        except (RefusedError, NotSparkError) as error:
+            self._gone += 1
+            if self._gone >= GONE_AFTER:
+                self.ended = f"the application has ended or cannot be reached any more: {error}"
+            raise
+
+    def _environment(self) -> dict[str, str]:
+        """The few settings that we want; not every proxy passes on this page."""
+        try:
+            path = f"/api/v1/applications/{self._application.path}/environment"
+            properties = dict(self._reader.get(path)["sparkProperties"])
+        except NotSparkError:
+            return {}
+        return {key: str(properties[key]) for key in _SETTINGS if key in properties}
+
+    def _slots(self, executors: Sequence[Executor], now: float) -> dict[str, Slot]:
+        """Executors as slots, with their load since the last observation."""
+        slots = {}
+        kept = {}
+        for e in executors:
+            if not e.alive:
+                continue
+            kept[e.id] = (now, e.task_seconds)
+            load = None
+            if e.id in self._last:
+                then, tasks = self._last[e.id]
+                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
+            slots[e.id] = Slot(id=e.id, node=e.host, load=load)
+        self._last = kept
+        if not executors:  # local[n]: the driver is the only executor, and each core a slot
+            slots = {str(n): Slot(id=str(n)) for n in range(self._rest.driver_cores())}
+        return slots
+
+
+def only_visible(seen: Snapshot, unsized: Sequence[str] = ()) -> Snapshot:
+    """A snapshot without what follows from the backlog, which REST does not show.
+
+    Of the queries named in ``unsized`` no rate is known either.
+    """
+    operators = {
+        name: replace(
+            o,
+            offered_rate=None if _of(name, seen, unsized) else o.offered_rate,
+            lag=None,
+            idle=None,
+            backpressured=None,
+            latency=None,
+        )
+        for name, o in seen.operators.items()
+    }
+    queries = {
+        name: replace(
+            q,
+            offered_rate=None if name in unsized else q.offered_rate,
+            processed_rate=None if name in unsized else q.processed_rate,
+            lag=None,
+            lag_seconds=None,
+            latency_p50=None,
+            latency_p95=None,
+            latency_p99=None,
+            backpressured=None,
+        )
+        for name, q in seen.queries.items()
+    }
+    return replace(seen, operators=operators, queries=queries)
+
+
+def _of(operator: str, seen: Snapshot, queries: Sequence[str]) -> bool:
+    """Whether an operator belongs to one of some queries; with a single one it has no prefix."""
+    if len(seen.queries) == 1:
+        return next(iter(seen.queries)) in queries
+    return any(operator.startswith(f"{name}/") for name in queries)
+
+
+@contextmanager
+def _strange_answers() -> Iterator[None]:
+    """An answer of another shape than Spark's is an ``EngineError``, not a crash."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        StopIteration,
+        http.client.HTTPException,
+    ) as error:
+        raise EngineError(f"Spark's REST interface answered strangely: {error!r}") from error

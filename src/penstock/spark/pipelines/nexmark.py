@@ -1,0 +1,162 @@
+"""Nexmark as Spark streaming queries with a known answer: start one, compare its result.
+
+::
+
+    events = NexmarkStream(events=NexmarkEvents(), pattern=..., start=..., seconds=600)
+    running = start(spark, QUERIES["q5"], events, Settings(), folder=folder, trigger=2)
+    wait_until_final(running, QUERIES["q5"], events, until, within=60)
+    stop(running)
+    print(compare(spark, QUERIES["q5"], events, Settings(), folder=folder, until=until))
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from penstock.core.errors import EngineError, InputError
+from penstock.spark.pipelines.comparison import Comparison, compare_rows
+from penstock.spark.pipelines.nexmark_queries import QUERIES, Frames, NexmarkQuery, Settings
+from penstock.spark.pipelines.running import (
+    caught_up,
+    complete_at,
+    stop,
+    wait_until_final,
+    wait_until_ready,
+    watermark_of,
+)
+from penstock.spark.sources.nexmark import batch, stream
+from penstock.workloads.nexmark import NexmarkStream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+TRIES = 5
+SLOW = "Python worker failed to connect back"  # Spark's words
+
+__all__ = [
+    "QUERIES",
+    "Comparison",
+    "NexmarkQuery",
+    "Settings",
+    "batch_frames",
+    "caught_up",
+    "compare",
+    "frames",
+    "start",
+    "stop",
+    "wait_until_final",
+    "watermark_of",
+]
+
+
+def frames(spark: SparkSession, query: NexmarkQuery, events: NexmarkStream) -> Frames:
+    """The tables that a query reads, as streams."""
+    return {table: stream(spark, events, table, columns) for table, columns in query.tables.items()}
+
+
+def batch_frames(
+    spark: SparkSession, query: NexmarkQuery, events: NexmarkStream, until: float
+) -> Frames:
+    """The rows of those tables that are released until a moment (epoch seconds)."""
+    return {
+        table: batch(spark, events, table, until, columns)
+        for table, columns in query.tables.items()
+    }
+
+
+def start(
+    spark: SparkSession,
+    query: NexmarkQuery,
+    events: NexmarkStream,
+    settings: Settings,
+    *,
+    folder: Path,
+    trigger: float,
+    name: str | None = None,
+    sink: Literal["parquet", "noop"] = "parquet",
+) -> StreamingQuery:
+    """Start a query with a batch every ``trigger`` seconds; 0 starts each after the last.
+
+    Its checkpoint is in ``folder/checkpoint``. Its result goes to Parquet files in
+    ``folder/result``, each row exactly once, also when executors come and go or the query is
+    started again on the same folder; ``sink="noop"`` throws it away, to measure the query.
+    Returns when the query has opened its sources; raises if it cannot.
+    """
+    _check(query, events, settings)
+    if not trigger >= 0:
+        raise InputError(f"trigger = {trigger} must be ≥ 0 seconds; 0 starts a batch at once")
+    result = query.build(frames(spark, query, events), settings)
+    writer = (
+        result.writeStream.queryName(name or query.name)
+        .outputMode("append")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(processingTime=f"{round(trigger * 1e3)} milliseconds")
+    )
+    if sink == "parquet":
+        writer = writer.option("path", str(folder / "result"))
+    return _started(writer.format(sink))
+
+
+def compare(
+    spark: SparkSession,
+    query: NexmarkQuery,
+    events: NexmarkStream,
+    settings: Settings,
+    *,
+    folder: Path,
+    until: float,
+) -> Comparison:
+    """The streamed rows beside a batch run over the same events, row by row as multisets.
+
+    Compared are the rows that are final at ``until`` (epoch seconds of event time): those of
+    Q1 to Q3 whose events all happened before it, and windows and sessions that ended by then.
+    No later event can add, change or remove one of them. Both sides are cut the same way, so it
+    does not matter how much further the stream has come; that it has come this far is for the
+    caller to wait for (:func:`wait_until_final`), else the rest is missing.
+
+    Events are released up to their disorder after they happened, so the batch reads those that
+    are released until ``until`` + disorder. A watermark of at least the disorder makes none of
+    them late in the stream.
+    """
+    _check(query, events, settings)
+    if not (folder / "result").is_dir():
+        raise InputError(
+            f"no result in {folder / 'result'}: was the query started on this folder, with "
+            'sink="parquet"?'
+        )
+    moment = complete_at(events, until)
+    expected = query.build(batch_frames(spark, query, events, moment), settings)
+    streamed = spark.read.schema(expected.schema).parquet(str(folder / "result"))
+    covered = sum(events.released(table, moment) for table in query.tables)
+    final = query.final(until)
+    return compare_rows(streamed.where(final), expected.where(final), covered)
+
+
+def _started(writer: DataStreamWriter) -> StreamingQuery:
+    """Try again on a busy machine: Spark gives a source's Python process 10 s to come up."""
+    for left in reversed(range(TRIES)):
+        running = writer.start()
+        try:
+            wait_until_ready(running)
+            break
+        except EngineError as error:
+            if not left or SLOW not in str(error):
+                raise
+    return running
+
+
+def _check(query: NexmarkQuery, events: NexmarkStream, settings: Settings) -> None:
+    if settings.watermark < events.events.disorder:
+        raise InputError(
+            f"watermark = {settings.watermark:g} s is below the events' disorder of "
+            f"{events.events.disorder:g} s: late events would be dropped. Set it to "
+            f"{events.events.disorder:g} or more"
+        )
+    if absent := [table for table in query.tables if table not in events.tables]:
+        raise InputError(
+            f"query {query.name} reads {', '.join(query.tables)}, but {', '.join(absent)} is not "
+            f"among the events' tables: {', '.join(events.tables)}"
+        )

@@ -1,0 +1,114 @@
+"""How far a running query has come, waiting for it, and stopping it between two batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.errors import EngineError
+from penstock.spark.pipelines.nexmark_queries import NexmarkQuery
+from penstock.workloads.nexmark import NexmarkStream
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MARGIN = 0.001  # seconds; event times are cut to whole microseconds
+LOOK = 0.1  # seconds between two looks
+STOP_SECONDS = 20.0
+
+
+def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
+    """The watermark of a batch in epoch seconds; ``None`` without a batch or an event so far."""
+    text = (progress or {}).get("eventTime", {}).get("watermark")
+    seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
+    return seconds or None
+
+
+def consumed_of(progress: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """Rows of each source that batches up to this one have read, in the order of the sources."""
+    ends = [source["endOffset"] for source in (progress or {}).get("sources", ())]
+    return tuple(0 if not end else int(_parsed(end)["offset"]) for end in ends)
+
+
+def complete_at(events: NexmarkStream, until: float) -> float:
+    """When every event with an event time up to ``until`` has been released (epoch seconds)."""
+    return until + events.events.disorder + MARGIN
+
+
+def caught_up(
+    running: StreamingQuery, query: NexmarkQuery, events: NexmarkStream, until: float
+) -> bool:
+    """Whether the rows that are final at ``until`` (epoch seconds) are all in the result."""
+    progress: Any = running.lastProgress
+    if query.emits == "at the watermark":
+        return (watermark_of(progress) or 0.0) >= until
+    wanted = [events.released(table, complete_at(events, until)) for table in query.tables]
+    consumed = consumed_of(progress)
+    return len(consumed) == len(wanted) and all(
+        have >= want for have, want in zip(consumed, wanted, strict=True)
+    )
+
+
+def wait_until_final(
+    running: StreamingQuery,
+    query: NexmarkQuery,
+    events: NexmarkStream,
+    until: float,
+    *,
+    within: float,
+) -> None:
+    """Wait until the query has caught up; give up after ``within`` seconds.
+
+    A window closes only when later events move the watermark past its end, so events have to
+    go on for a while after ``until``: for the watermark and two triggers.
+    """
+    deadline = time.monotonic() + within
+    while not caught_up(running, query, events, until):
+        fail_if_ended(running)
+        if time.monotonic() > deadline:
+            raise EngineError(
+                f"query {query.name} is not final after {within:.0f} s: {_behind(running, until)}. "
+                "Try a lower rate, or more executors"
+            )
+        time.sleep(LOOK)
+
+
+def wait_until_ready(running: StreamingQuery) -> None:
+    """Wait until a query that was started has opened its sources; each starts a Python process."""
+    while running.isActive and running.status["message"].startswith("Initializing"):
+        time.sleep(LOOK)
+    fail_if_ended(running)
+
+
+def fail_if_ended(running: StreamingQuery) -> None:
+    """Raise with the reason if a query that should go on has ended."""
+    if not running.isActive:
+        problem = str(running.exception() or "it was stopped").strip().splitlines()[0]
+        raise EngineError(f"query {running.name} ended before it was done: {problem}")
+
+
+def stop(running: StreamingQuery, *, within: float = STOP_SECONDS) -> None:
+    """Stop between two batches where that is possible: an aborted one prints a stack trace."""
+    deadline = time.monotonic() + within
+    while running.isActive and time.monotonic() < deadline:
+        if not running.status["isTriggerActive"]:
+            break
+        time.sleep(LOOK)
+    running.stop()
+
+
+def _parsed(offset: Any) -> Any:
+    return json.loads(offset) if isinstance(offset, str) else offset
+
+
+def _behind(running: StreamingQuery, until: float) -> str:
+    progress: Any = running.lastProgress
+    if progress is None:
+        return "it has finished no batch"
+    watermark = watermark_of(progress)
+    if watermark is not None and watermark < until:
+        return f"its watermark is {until - watermark:.1f} s short"
+    return f"it has read {', '.join(f'{n:,}' for n in consumed_of(progress))} events"

@@ -1,0 +1,17 @@
+"""Nexmark's events: persons, auctions and bids, each a pure function of seed and row number."""
+
+from penstock.workloads.nexmark.events import PRESETS, TABLES, NexmarkEvents, Table
+from penstock.workloads.nexmark.options import Reading
+from penstock.workloads.nexmark.schema import SCHEMAS, Schema
+from penstock.workloads.nexmark.stream import NexmarkStream
+
+__all__ = [
+    "PRESETS",
+    "SCHEMAS",
+    "TABLES",
+    "NexmarkEvents",
+    "NexmarkStream",
+    "Reading",
+    "Schema",
+    "Table",
+]

@@ -1,0 +1,116 @@
+"""A bench on a real cluster: exact results, scores from real batches, nothing run twice."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.bench.cell import Cell, Outcome
+from penstock.bench.finish import finish
+from penstock.bench.results import Results
+from penstock.bench.spark import capacity, runner
+from penstock.bench.spark.run import Moment
+from penstock.bench.spark.worker import SparkWorker
+from penstock.bench.specs.spec import load
+from penstock.core import journal
+from penstock.spark import remains
+
+pytestmark = pytest.mark.spark
+
+# A minute lasts a second. Executors are not limited: this is about what happens, not how fast.
+SPEC = """\
+engine = "spark"
+seeds = 1
+minutes = 15
+slo = "10min"
+
+[spark]
+minute = 1
+slots = 2
+cpu_share = "none"
+partitions = 2
+peak = 0.4
+check = true
+
+[[pipeline]]
+query = "q5"
+
+[[workload]]
+name = "cosine"
+
+[[policy]]
+name = "static"
+slots = 2
+
+[[policy]]
+name = "ds2"
+"""
+
+
+class Never:
+    """A worker that must not be asked."""
+
+    def run(self, cell: Cell, seed: int, **_: Any) -> Outcome:
+        raise AssertionError(f"{cell.key} was run again")
+
+    def recover(self) -> None:
+        raise AssertionError("nothing was run")
+
+
+def ours() -> list[remains.Run]:
+    """What clusters of this process have left behind."""
+    return [r for r in remains.runs(remains.cache_folder()) if r.owner.pid == os.getpid()]
+
+
+def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity, "SECONDS", 3.0)
+    monkeypatch.setattr(capacity, "ROUND", 1.0)
+    monkeypatch.setattr(capacity, "ROUNDS", 2)
+    path = tmp_path / "live.toml"
+    path.write_text(SPEC)
+    spec = load(path)
+    folder, settings = tmp_path / "run", spec.spark
+    assert settings is not None
+    first, second = (cell.key for cell in spec.cells)
+    ran: list[str] = []
+
+    def interrupted(moment: Moment) -> None:
+        if moment.cell.key == second:
+            raise KeyboardInterrupt
+
+    def watched(moment: Moment) -> None:
+        ran.append(moment.cell.key)
+
+    with (
+        pytest.raises(KeyboardInterrupt),
+        SparkWorker(settings, folder, say=print, watch=interrupted) as worker,
+    ):
+        runner.run(spec.cells, spec.seeds, folder, worker)
+    assert ours() == []
+    assert Results.load(folder).seeds_of(first) == (0,)
+    measured = (folder / "capacity.json").read_bytes()
+
+    with SparkWorker(settings, folder, say=print, watch=watched) as worker:
+        assert runner.run(spec.cells, spec.seeds, folder, worker) == []
+    assert set(ran) == {second}
+    assert (folder / "capacity.json").read_bytes() == measured  # so the load was the same
+    assert runner.run(spec.cells, spec.seeds, folder, Never()) == []
+
+    results = finish(folder).results
+    assert results.complete
+    for key in (first, second):
+        scores = results.scores(key, 0)
+        assert (scores["missing"], scores["surplus"]) == (0.0, 0.0)
+        assert scores["throughput"] is not None and 0 < scores["throughput"] <= 1
+        assert scores["e2e_mean_real"] == pytest.approx((scores["e2e_mean"] or 0) / 60)
+        assert results.trace(key).time[-1] == 900.0
+    static = results.scores(first, 0)
+    assert static["slots_max"] == 2.0 and static["actions"] == 1.0  # it was started with one
+    header, entries = journal.read(folder / "journals" / f"{first}.jsonl")
+    assert header.policy == "static" and header.guards.maximum == 2
+    assert 0 < entries[0].decision.seen.time <= entries[-1].decision.seen.time < 960
