@@ -17,8 +17,8 @@ from penstock.bench import oracle
 from penstock.bench.cell import Cell, Outcome, run_cell
 from penstock.bench.results import Results
 from penstock.bench.scores import Actions
+from penstock.bench.spark import capacity, plan, runner, worker
 from penstock.bench.spark import load as loads
-from penstock.bench.spark import plan, runner, worker
 from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.load import load_of, squeezed
 from penstock.bench.spark.scoring import demand_of, spark_scores
@@ -429,6 +429,17 @@ def test_damaged_capacities_are_not_measured_anew(text: str, tmp_path: Path) -> 
     (tmp_path / "capacity.json").write_text(text)
     with pytest.raises(InputError, match="restore the file, or start a new bench"):
         read_capacities(tmp_path)
+
+
+@given(fixed=st.floats(0.0, 1.5), per_second=st.floats(2_000.0, 200_000.0))
+def test_full_batches_take_two_triggers_after_a_few_rounds(fixed: float, per_second: float) -> None:
+    """Whatever a batch costs, c₀ + c₁·n: a capacity is not one of batches that are mostly c₀."""
+    rows, before = 10_000, None
+    for _ in range(capacity.ROUNDS):
+        now = rows, fixed + rows / per_second
+        before, rows = now, capacity.next_rows(before, now, target=2.0)
+    ideal = max((2.0 - fixed) * per_second, capacity.LEAST_ROWS)
+    assert ideal / capacity.CLOSE <= rows <= ideal * capacity.CLOSE
 
 
 # ---- the runner -----------------------------------------------------------------------------

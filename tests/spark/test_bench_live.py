@@ -90,13 +90,13 @@ def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
         pytest.raises(KeyboardInterrupt),
         SparkWorker(settings, folder, say=print, watch=interrupted) as worker,
     ):
-        runner.run(spec.cells, spec.seeds, folder, worker)
+        runner.run(spec.cells, spec.seeds, folder, worker, failed=print)
     assert ours() == []
     assert Results.load(folder).seeds_of(first) == (0,)
     measured = (folder / "capacity.json").read_bytes()
 
     with SparkWorker(settings, folder, say=print, watch=watched) as worker:
-        assert runner.run(spec.cells, spec.seeds, folder, worker) == []
+        assert runner.run(spec.cells, spec.seeds, folder, worker, failed=print) == []
     assert set(ran) == {second}
     assert (folder / "capacity.json").read_bytes() == measured  # so the load was the same
     assert runner.run(spec.cells, spec.seeds, folder, Never()) == []

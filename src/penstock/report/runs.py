@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from penstock.core.errors import InputError
@@ -76,10 +76,23 @@ def create(root: Path, name: str, config: Mapping[str, Any]) -> Path:
 
 
 def check_writable(root: Path) -> None:
-    """Fail now rather than after minutes of work if no run can be written under ``root``."""
-    nearest = next(p for p in (root, *root.absolute().parents) if p.exists())
-    if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
-        raise InputError(f"cannot write a run under {root}; choose another folder")
+    """Fail now rather than after minutes of work if no run can be written under ``root``.
+
+    By trying: permissions do not tell (root may write everywhere, but not into ``/proc``).
+    """
+    made = [path for path in (root, *root.parents) if not path.exists()]
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"cannot write a run under {root}: {error.strerror}; choose another folder"
+        ) from None
+    finally:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
 
 
 class Recording:

@@ -119,10 +119,14 @@ def _by_batch(stages: Sequence[Stage]) -> Mapping[int, Sequence[Stage]]:
 
 
 def _complete(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -> Sequence[Batch]:
-    """Without the newest batch while Spark has not told of all its stages yet."""
+    """Without the newest batch while Spark has not told of all its stages yet.
+
+    Nor those that had other sources than the newest.
+    """
     if not batches:
         return batches
     last = batches[-1]
+    batches = [b for b in batches if len(b.sources) == len(last.sources)]
     usual = Counter(len(stages[b.id]) for b in batches[:-1] if b.rows and b.id in stages)
     expected = usual.most_common(1)[0][0] if usual else 0
     late = not last.idle and last.rows and len(stages.get(last.id, ())) < expected

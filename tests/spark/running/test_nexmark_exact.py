@@ -78,7 +78,7 @@ def ran(spark: Any, cluster: LocalCluster) -> Iterator[Run]:
     """The six queries at the same time, disturbed, and stopped when their results are final."""
     events = NexmarkStream(
         events=NexmarkEvents(disorder=0.5),
-        pattern=Cosine(low=1000.0, high=3000.0, period=20.0),
+        pattern=Cosine(low=500.0, high=1500.0, period=20.0),
         start=float(int(time.time())),
         seconds=3600.0,
         tables=TABLES,
@@ -129,6 +129,7 @@ def _each_finishes_a_batch(running: dict[str, Any]) -> None:
 
 
 def _until(what: str, holds: Callable[[], bool]) -> None:
+    print(time.strftime("%T"), "waiting for", what, file=open("/tmp/x/queries/phase.log", "a"))
     until(what, holds, PATIENCE)
 
 

@@ -103,7 +103,6 @@ def _events(order: Order, spark: Any) -> NexmarkStream:
         start=load["start"],
         seconds=LOAD_SECONDS,
         slots=order.slots,
-        max_rows=int(2 * stage.TRIGGER * order.high * load["rate"]),
     )
 
 

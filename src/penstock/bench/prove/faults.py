@@ -34,6 +34,7 @@ CALM, BUSY = 20, 40  # seconds
 PERIOD, COOL_DOWN = 3.0, 6.0  # seconds
 QUICK_RATE = 5_000.0  # records/s that stand for what one executor takes
 QUICK_PERIOD, QUICK_COOL_DOWN = 1.0, 2.0
+FIRST_SECONDS = 420.0  # for the driver to start, measure and finish a batch
 ACTION_SECONDS = 240.0  # until the auto-scaler must have acted
 RECOVERY_SECONDS = 300.0  # until the next batch must have finished
 FRESH = 1.0  # seconds after which an action that was asked for is no longer waited upon
@@ -126,7 +127,7 @@ def _one(spec: Spec, query: str, cluster: LocalCluster, journal: Path, say: Say)
     with closing(Child(order, cluster, say)) as child:
         child.start()
         say(f"{query}: the driver starts" + ("" if spec.quick else " and measures its executor"))
-        child.wait("batch", ACTION_SECONDS, also=lambda: _limits(cluster, order))
+        child.wait("batch", FIRST_SECONDS, also=lambda: _limits(cluster, order))
         begun = time.monotonic()
         faults = []
         resumed: bool | None = None
