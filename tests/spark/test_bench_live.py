@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 SPEC = """\
 engine = "spark"
 seeds = 1
-minutes = 15
+minutes = 12
 slo = "10min"
 
 [spark]
@@ -108,9 +108,8 @@ def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
         assert (scores["missing"], scores["surplus"]) == (0.0, 0.0)
         assert scores["throughput"] is not None and 0 < scores["throughput"] <= 1
         assert scores["e2e_mean_real"] == pytest.approx((scores["e2e_mean"] or 0) / 60)
-        assert results.trace(key).time[-1] == 900.0
-    static = results.scores(first, 0)
-    assert static["slots_max"] == 2.0 and static["actions"] == 1.0  # it was started with one
+        assert results.trace(key).time[-1] == 720.0
+    assert results.scores(first, 0)["actions"] == 1.0  # to two executors from one
     header, entries = journal.read(folder / "journals" / f"{first}.jsonl")
     assert header.policy == "static" and header.guards.maximum == 2
-    assert 0 < entries[0].decision.seen.time <= entries[-1].decision.seen.time < 960
+    assert 0 < entries[0].decision.seen.time <= entries[-1].decision.seen.time < 780

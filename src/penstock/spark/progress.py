@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from penstock.spark.listener import Ears, Listener
+
 KEPT = 500  # batches per query; at one per second more than any window needs
 MOST_QUERIES = 100  # running at once in a session
 
@@ -121,24 +123,9 @@ class ProgressLog:
 
     def attach(self, spark: Any) -> None:
         """Start listening; batches that the running queries remember come first."""
-        from pyspark.sql.streaming.listener import StreamingQueryListener
-
-        log = self
-
-        class Listener(StreamingQueryListener):
-            def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
-                pass
-
-            def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-                log.add(batch_of(json.loads(event.progress.json)))
-
-            def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-                log.idle(str(event.runId), str(event.timestamp))
-
-            def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-                log.forget(str(event.runId))
-
-        self._listener = Listener()
+        self._listener = Listener(
+            Ears(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.forget)
+        )
         spark.streams.addListener(self._listener)
         for query in spark.streams.active:
             for progress in query.recentProgress:

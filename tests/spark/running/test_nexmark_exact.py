@@ -87,7 +87,7 @@ def ran(spark: Any, cluster: LocalCluster) -> Iterator[Run]:
     folder = cluster.folder / "nexmark"
 
     def begin(name: str) -> Any:
-        return start(spark, QUERIES[name], events, SETTINGS, folder=folder / name, trigger=1)
+        return start(spark, QUERIES[name], events, SETTINGS, folder=folder / name, trigger=3)
 
     disturbance = Disturbance(spark, cluster)
     with ExitStack() as stack:
@@ -98,18 +98,19 @@ def ran(spark: Any, cluster: LocalCluster) -> Iterator[Run]:
         disturbance.resize(3)
         _each_finishes_a_batch(running)
         disturbance.kill_one_that_works()
-        stop(running["q5"])
+        stop(running["q5"], within=1)
         running["q5"] = begin("q5")
         stack.callback(running["q5"].stop)
         _each_finishes_a_batch(running)
-        disturbance.resize(1)
+        disturbance.resize(2)
         end = time.time()
         for name, query in running.items():
             wait_until_final(query, QUERIES[name], events, end, within=PATIENCE)
         for query in running.values():
-            stop(query)
+            stop(query, within=1)
             assert query.exception() is None
         yield Run(events=events, folder=folder, until=end)
+        disturbance.resize(1)
 
 
 @pytest.mark.parametrize("name", list(QUERIES))
@@ -129,7 +130,6 @@ def _each_finishes_a_batch(running: dict[str, Any]) -> None:
 
 
 def _until(what: str, holds: Callable[[], bool]) -> None:
-    print(time.strftime("%T"), "waiting for", what, file=open("/tmp/x/queries/phase.log", "a"))
     until(what, holds, PATIENCE)
 
 

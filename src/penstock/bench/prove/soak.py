@@ -38,7 +38,7 @@ EVERY = 30.0  # seconds between samples
 COLLECT = 4  # samples from one forced collection to the next
 SCRAPE = 2  # samples from one scrape to the next
 WARM_UP = 0.2  # of the samples: caches and bookkeeping fill
-LEAST = 8  # samples after the warm-up that can be judged
+LEAST, LEAST_SECONDS = 8, 900.0  # samples after the warm-up that can be judged, and their span
 JOURNAL_BYTES, JOURNALS = 200_000, 3  # of one file, and how many old ones stay
 DEAD = 20  # executors that Spark remembers after their end
 MOST_MEMORY, MOST_DISK = 0.03, 0.10  # growth per hour
@@ -218,8 +218,10 @@ def _line(sample: Sample, spec: Spec, actions: int) -> str:
 def judge(samples: Sequence[Sample], actions: int, interrupted: bool = False) -> Proof:
     """The verdict over the samples after the warm-up."""
     settled = samples[int(len(samples) * WARM_UP) :]
+    span = settled[-1].seconds - settled[0].seconds if settled else 0.0
+    long_enough = len(settled) >= LEAST and span >= LEAST_SECONDS
     checks: list[Check] = []
-    if len(settled) >= LEAST:
+    if long_enough:
         checks += [
             _no_growth("Python memory", settled, lambda s: s.python_rss, MOST_MEMORY),
             _no_growth("JVM memory", settled, lambda s: s.jvm_rss, MOST_MEMORY),
@@ -245,8 +247,11 @@ def judge(samples: Sequence[Sample], actions: int, interrupted: bool = False) ->
         "growth is absent where its interval reaches 0 or it keeps the bound per hour; threads and "
         "files: last quarter less first quarter, medians",
     ]
-    if len(settled) < LEAST:
-        notes.append(f"too short to judge growth: {len(settled)} samples of {LEAST}")
+    if not long_enough:
+        notes.append(
+            f"too short to judge growth: {len(settled)} samples over {units.seconds(span)} after "
+            f"the warm-up, at least {LEAST} over {units.seconds(LEAST_SECONDS)} are needed"
+        )
     return Proof(
         name="soak",
         title=f"Soak: {QUERY} under a cosine of {CYCLE / 60:g} minutes, acting every {PERIOD:g} s",

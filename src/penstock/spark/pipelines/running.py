@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MARGIN = 0.001  # seconds; event times are cut to whole microseconds
 LOOK = 0.1  # seconds between two looks
-STOP_SECONDS = 20.0
+STOP_SECONDS = 10.0
 
 
 def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
@@ -91,7 +91,11 @@ def fail_if_ended(running: StreamingQuery) -> None:
 
 
 def stop(running: StreamingQuery, *, within: float = STOP_SECONDS) -> None:
-    """Stop between two batches where that is possible: an aborted one prints a stack trace."""
+    """Stop between two batches where that is possible: an aborted one prints a stack trace.
+
+    Waits ``within`` seconds for such a moment; a query that is behind has hardly any. The result
+    is exact either way.
+    """
     deadline = time.monotonic() + within
     while running.isActive and time.monotonic() < deadline:
         if not running.status["isTriggerActive"]:
