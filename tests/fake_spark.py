@@ -21,7 +21,7 @@ from penstock.core.model import Change, OperatorSeen, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.executors import ExecutorPool
-from penstock.spark.rest import Executor
+from penstock.spark.measure.rest import Executor
 from tests.waiting import until
 
 POOL = "executors"

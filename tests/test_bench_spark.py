@@ -33,9 +33,9 @@ from penstock.core.loop import Loop
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import POLICIES, Static
-from penstock.spark.metrics import POOL
-from penstock.spark.progress import Batch
-from penstock.spark.rest import Executor
+from penstock.spark.measure.metrics import POOL
+from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import Executor
 from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Constant, Pattern, create
 from tests.shell import Shell

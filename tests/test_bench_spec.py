@@ -10,8 +10,8 @@ import pytest
 from penstock.bench.cell import THESIS_GUARDS
 from penstock.bench.specs.guards_table import PRESETS
 from penstock.bench.specs.spec import BenchSpec, load
-from penstock.core.toml_file import seconds
 from penstock.core.errors import InputError
+from penstock.core.toml_file import seconds
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "bench").glob("*.toml"))
 

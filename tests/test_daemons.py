@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import EngineError
-from penstock.spark import processes
-from penstock.spark.cluster_spec import ClusterSpec
-from penstock.spark.daemons import Daemons, Restarts, Role
+from penstock.spark.local import processes
+from penstock.spark.local.cluster_spec import ClusterSpec
+from penstock.spark.local.daemons import Daemons, Restarts, Role
 from tests.waiting import until
 
 SCRIPTS: dict[str, str] = {

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from penstock.spark.exporter import Exporter
-from penstock.spark.setting_keys import KEYS
-from penstock.spark.settings import load
+from penstock.spark.settings.keys import KEYS
+from penstock.spark.settings.settings import load
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

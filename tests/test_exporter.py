@@ -18,7 +18,7 @@ from penstock.core.guards import Guards
 from penstock.policies import Static
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.exporter import NAMES, Exporter, PortError
-from penstock.spark.settings import load
+from penstock.spark.settings.settings import load
 from tests.fake_spark import FakeSession, look, looks, without_spark
 from tests.waiting import until
 

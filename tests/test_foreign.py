@@ -16,11 +16,11 @@ from penstock.core.loop import Decision, Loop
 from penstock.core.model import Change, Need, Proposal, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import create
-from penstock.spark.foreign import ForeignEngine
-from penstock.spark.foreign_address import find, split
-from penstock.spark.foreign_batches import Batches
-from penstock.spark.foreign_rest import execution_of
-from penstock.spark.foreign_summary import summarise
+from penstock.spark.foreign.address import find, split
+from penstock.spark.foreign.batches import Batches
+from penstock.spark.foreign.engine import ForeignEngine
+from penstock.spark.foreign.reader import execution_of
+from penstock.spark.foreign.summary import summarise
 from tests.foreign_driver import EARLY, LOOKS, Driver, ForeignDriver, drivers
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import MissingError
-from penstock.spark import java, machine, processes, remains
-from penstock.spark.java import ClassData, Java
+from penstock.spark.local import java, machine, processes, remains
+from penstock.spark.local.java import ClassData, Java
 
 
 def make_java(home: Path, *, version: str = "17.0.15", modules: str = java.VECTOR) -> Path:
@@ -171,7 +171,7 @@ def test_cleaning_touches_only_runs_of_dead_owners(tmp_path: Path) -> None:
     (gone.folder / "left").touch()
     env = os.environ | {remains.RUN_VARIABLE: gone.id}
     with subprocess.Popen(["sleep", "60"], env=env) as survivor:
-        cleaner = "from penstock.spark import remains; from pathlib import Path; import sys\n"
+        cleaner = "from penstock.spark.local import remains; from pathlib import Path; import sys\n"
         cleaner += "print(remains.clean(Path(sys.argv[1])))"
         clean = subprocess.Popen(
             [sys.executable, "-c", cleaner, str(tmp_path)], stdout=subprocess.PIPE, text=True

@@ -16,9 +16,9 @@ import penstock
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 from penstock.policies import POLICIES
-from penstock.spark.setting_keys import KEYS, PRODUCTION, reference
-from penstock.spark.setting_layers import OTHERS
-from penstock.spark.settings import Settings, load
+from penstock.spark.settings.keys import KEYS, PRODUCTION, reference
+from penstock.spark.settings.layers import OTHERS
+from penstock.spark.settings.settings import Settings, load
 from tests.shell import Shell
 
 ROOT = Path(penstock.__file__).parents[2]
@@ -233,7 +233,9 @@ def test_every_guard_has_a_key() -> None:
 
 def test_the_documentation_names_every_key_as_the_code_does() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert reference() in text, "docs/configuration.md: put penstock.spark.setting_keys.reference()"
+    assert reference() in text, (
+        "docs/configuration.md: put penstock.spark.settings.keys.reference()"
+    )
 
 
 @pytest.fixture

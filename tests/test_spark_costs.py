@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from penstock.core.model import Slot, Snapshot
 from penstock.policies import DS2
-from penstock.spark.costs import HISTORY, LEAST_BATCHES, Cost, fit
-from penstock.spark.metrics import query_window, snapshot
-from penstock.spark.progress import Batch
-from penstock.spark.rest import Stage
+from penstock.spark.measure.costs import HISTORY, LEAST_BATCHES, Cost, fit
+from penstock.spark.measure.metrics import query_window, snapshot
+from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import Stage
 
 READ, AGGREGATE = Cost(fixed=0.6, per_record=4e-4), Cost(fixed=0.9, per_record=5e-3)
 KEYS = 0.1  # records after the partial aggregation, per row

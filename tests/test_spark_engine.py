@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,9 +13,9 @@ import pytest
 from penstock.core.errors import NotReady
 from penstock.core.model import Snapshot
 from penstock.spark.engine import SparkEngine
-from penstock.spark.progress import MOST_QUERIES, Batch, ProgressLog
-from penstock.spark.rest import Stage
-from penstock.spark.stages import KEPT_BATCHES, StageLog
+from penstock.spark.measure.progress import MOST_QUERIES, Batch, ProgressLog
+from penstock.spark.measure.rest import Stage
+from penstock.spark.measure.stages import KEPT_BATCHES, StageLog
 from tests.fake_driver import FakeDriver, stage, task
 
 
@@ -58,11 +57,10 @@ class Session:
             "runId": run, "name": run, "batchId": i, "timestamp": at, "batchDuration": 500,
             "numInputRows": 20_000, "sources": [{"endOffset": offset, "latestOffset": offset}],
         }  # fmt: skip
-        event = SimpleNamespace(progress=SimpleNamespace(json=json.dumps(document)))
-        self.listener.onQueryProgress(event)
+        self.listener.ears.progress(document)
 
     def end(self, run: str) -> None:
-        self.listener.onQueryTerminated(SimpleNamespace(runId=run))
+        self.listener.ears.ended(run)
 
 
 @pytest.fixture

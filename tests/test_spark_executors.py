@@ -9,7 +9,7 @@ import pytest
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.executors import GIVE_UP, ExecutorPool, victims
-from penstock.spark.rest import Executor
+from penstock.spark.measure.rest import Executor
 from tests.fake_spark import FakeSpark, executor
 
 

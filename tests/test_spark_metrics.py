@@ -12,11 +12,11 @@ from penstock.core.errors import NotReady
 from penstock.core.model import QuerySeen, Slot, Snapshot
 from penstock.core.sanity import believable, idle_for_sure
 from penstock.policies import DS2
-from penstock.spark.metrics import POOL, QueryWindow, query_window, snapshot
-from penstock.spark.partitions import busiest_stage, partitions_of
-from penstock.spark.progress import Batch, ProgressLog, Source, batch_of
-from penstock.spark.rest import Executor, Stage, Task
-from penstock.spark.stages import upstream_of
+from penstock.spark.measure.metrics import POOL, QueryWindow, query_window, snapshot
+from penstock.spark.measure.partitions import busiest_stage, partitions_of
+from penstock.spark.measure.progress import Batch, ProgressLog, Source, batch_of
+from penstock.spark.measure.rest import Executor, Stage, Task
+from penstock.spark.measure.stages import upstream_of
 
 PROGRESS = {
     "id": "6dc2d6a9", "runId": "run-1", "name": "demo", "timestamp": "2026-11-15T20:33:28.500Z",

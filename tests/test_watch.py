@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.watch import REGISTERED, ExecutorWatch
+from penstock.spark.local.watch import REGISTERED, ExecutorWatch
 from tests.waiting import until
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.spark import java, remains
+from penstock.spark.local import java, remains
 
 
 @pytest.fixture(scope="module")

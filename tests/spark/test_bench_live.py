@@ -16,7 +16,7 @@ from penstock.bench.spark.run import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.core import journal
-from penstock.spark import remains
+from penstock.spark.local import remains
 
 pytestmark = pytest.mark.spark
 

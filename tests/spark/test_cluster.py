@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import EngineError, InputError, MissingError
-from penstock.spark import cgroups, cluster, java, processes, remains
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local import cgroups, cluster, java, processes, remains
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 from tests.waiting import until
 
 SLOTS, SHARE = 4, 0.4
@@ -270,7 +270,7 @@ def test_after_stop_nothing_is_left(spark: tuple[LocalCluster, Any], work: Path)
 
 CHILD = """
 import json, sys, time
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 
 def show(cluster, **more):
     seen = {"folder": str(cluster.folder), "limited": cluster.limited}

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.cli import main
 from penstock.core.journal import read
-from penstock.spark import java, remains
+from penstock.spark.local import java, remains
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from penstock.bench.prove import faults
 from penstock.core.journal import read
 from penstock.report.runs import JOURNAL
-from penstock.spark import remains
+from penstock.spark.local import remains
 
 pytestmark = pytest.mark.spark
 

@@ -20,11 +20,11 @@ from penstock.bench.statistics import Estimate, estimate
 from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
-from penstock.spark.cluster import ClusterSpec, LocalCluster
 from penstock.spark.executors import ExecutorPool
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import nexmark
-from penstock.spark.progress import Batch, batch_of
-from penstock.spark.rest import Rest
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
 

@@ -32,7 +32,7 @@ from penstock.workloads.patterns import Pattern
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
 
-SPARK_POOL = "executors"  # as penstock.spark.metrics calls it
+SPARK_POOL = "executors"  # as penstock.spark.measure.metrics calls it
 LONGEST = 31 * 24 * 60.0  # minutes
 _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
 

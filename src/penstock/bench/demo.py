@@ -17,7 +17,7 @@ from penstock.core.loop import Decision, State
 from penstock.report import runs
 from penstock.report.build import Finished, finish
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import PRESETS, NexmarkStream
 from penstock.workloads.patterns import Constant, Cosine, describe

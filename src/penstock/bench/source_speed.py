@@ -24,8 +24,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from penstock.bench.statistics import Estimate, estimate
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.java import find_java, find_spark
-from penstock.spark.processes import tree_cpu_seconds
+from penstock.spark.local.java import find_java, find_spark
+from penstock.spark.local.processes import tree_cpu_seconds
 from penstock.workloads.nexmark import TABLES, NexmarkStream, Reading, Table
 from penstock.workloads.patterns import Constant
 

@@ -11,9 +11,9 @@ from penstock.cli import output
 
 if TYPE_CHECKING:
     from penstock.core.loop import Decision
-    from penstock.spark.foreign import Watched
-    from penstock.spark.foreign_summary import Summary
-    from penstock.spark.settings import Settings
+    from penstock.spark.foreign.engine import Watched
+    from penstock.spark.foreign.summary import Summary
+    from penstock.spark.settings.settings import Settings
 
 WIDTH = 80
 _ON = {True: "on", False: "off", None: "unknown"}
@@ -60,7 +60,7 @@ def document(
 
 
 def _decision_document(decision: Decision) -> dict[str, Any]:
-    from penstock.spark.foreign_summary import target_of
+    from penstock.spark.foreign.summary import target_of
 
     target = target_of(decision)
     return {

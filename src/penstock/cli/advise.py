@@ -16,8 +16,8 @@ from penstock.core.errors import EngineError, InputError, NotReady
 
 if TYPE_CHECKING:
     from penstock.core.loop import Decision, Loop, State
-    from penstock.spark.foreign import ForeignEngine
-    from penstock.spark.settings import Settings
+    from penstock.spark.foreign.engine import ForeignEngine
+    from penstock.spark.settings.settings import Settings
 
 TICKS, INTERRUPTED = "ticks", "interrupted"
 RETRY = 2.0  # seconds until the next look at an address that did not answer
@@ -83,7 +83,7 @@ def advise(
 
     Nothing is installed in it, nothing is changed. Ctrl-C ends it with a summary.
     """
-    from penstock.spark.settings import load
+    from penstock.spark.settings.settings import load
 
     if ticks is not None and once:
         raise InputError("--once is --ticks 1; give one of them")
@@ -111,9 +111,9 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
     from penstock.core.journal import Header
     from penstock.core.loop import Loop
     from penstock.policies import create
-    from penstock.spark.foreign import ForeignEngine
-    from penstock.spark.foreign_address import find
-    from penstock.spark.foreign_summary import summarise
+    from penstock.spark.foreign.address import find
+    from penstock.spark.foreign.engine import ForeignEngine
+    from penstock.spark.foreign.summary import summarise
     from penstock.spark.witnesses import Witnesses
 
     def write(line: str) -> None:

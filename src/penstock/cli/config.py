@@ -11,7 +11,7 @@ from penstock.cli import output
 from penstock.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from penstock.spark.settings import Settings
+    from penstock.spark.settings.settings import Settings
 
 
 def config(
@@ -24,7 +24,7 @@ def config(
 
     What a session says in spark.penstock.* comes on top when Penstock is attached to it.
     """
-    from penstock.spark.settings import load
+    from penstock.spark.settings.settings import load
 
     show(load(file), as_json=as_json)
 
@@ -34,7 +34,7 @@ def show(settings: Settings, *, as_json: bool = False) -> None:
     if not as_json:
         typer.echo(str(settings))
         return
-    from penstock.spark.settings import plain_value
+    from penstock.spark.settings.settings import plain_value
 
     rows = settings.rows()
     output.print_json(

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.output import console, print_json
 
 if TYPE_CHECKING:
-    from penstock.spark.machine import Check
+    from penstock.spark.local.machine import Check
 
 NEEDED = ("java", "pyspark")  # without them nothing runs on Spark; the rest is optional
 MISSING = 3
@@ -21,7 +21,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Tell what this machine has, what each part enables, and how to get what is missing."""
-    from penstock.spark.machine import checks
+    from penstock.spark.local.machine import checks
 
     found = checks()
     missing = [c.name for c in found if _needed(c) and not c.ok]

@@ -155,7 +155,7 @@ def _soak(seconds: float, every: float) -> Work:
 
 def _proof(name: str) -> Any:
     """The module of a proof; they import Spark, so say first what is missing for that."""
-    from penstock.spark.java import find_java, find_spark
+    from penstock.spark.local.java import find_java, find_spark
 
     find_java()
     find_spark()

@@ -21,9 +21,9 @@ from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.spark.autoscaler import Autoscaler
-    from penstock.spark.cluster import LocalCluster
     from penstock.spark.freeze import KillSwitch
-    from penstock.spark.settings import Settings
+    from penstock.spark.local.cluster import LocalCluster
+    from penstock.spark.settings.settings import Settings
 
 LOOK = 0.2  # seconds between looks for a session
 FLAGS = {
@@ -115,7 +115,7 @@ def run(
         stack.enter_context(_log_to_stderr())
         cluster = None
         if local_cluster is not None:
-            from penstock.spark.cluster import ClusterSpec, LocalCluster
+            from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 
             spec = ClusterSpec(slots=local_cluster, cpu_share=cpu_share)
             cluster = stack.enter_context(LocalCluster(spec, say=output.say))
@@ -137,7 +137,7 @@ class _Wanted:
     local_cluster: int | None
 
     def settings(self, spark: Mapping[str, str]) -> Settings:
-        from penstock.spark.settings import load
+        from penstock.spark.settings.settings import load
 
         found = load(self.config, spark=spark, given=self.given, flags=FLAGS)
         slots, most = self.local_cluster, found.guards.maximum
@@ -203,7 +203,7 @@ class _Attacher:
                 self._autoscaler.stop()
             try:
                 if self._cluster is not None:
-                    from penstock.spark.driver import settle
+                    from penstock.spark.local.driver import settle
 
                     settle(session)
                 self._autoscaler = self._attached(session)
@@ -232,7 +232,7 @@ class _Attacher:
 @contextmanager
 def _defaults(cluster: LocalCluster, start_with: int) -> Iterator[None]:
     """Give the cluster's settings to any session that the script makes, as Spark's defaults."""
-    from penstock.spark.driver import environment
+    from penstock.spark.local.driver import environment
 
     folder = cluster.folder / "conf"
     folder.mkdir()

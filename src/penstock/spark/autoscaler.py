@@ -16,11 +16,11 @@ from penstock.core.journal import Header
 from penstock.core.loop import Decision, Loop, Mode, State
 from penstock.core.ports import Policy
 from penstock.policies import create, name_of, parameters_of
-from penstock.spark.cluster import LocalCluster
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
-from penstock.spark.setting_keys import SPARK
-from penstock.spark.settings import PRODUCTION, Settings, load, with_policy
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.settings.keys import SPARK
+from penstock.spark.settings.settings import PRODUCTION, Settings, load, with_policy
 from penstock.spark.witnesses import Witnesses
 
 __all__ = ["PRODUCTION", "Autoscaler"]

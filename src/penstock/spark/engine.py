@@ -9,13 +9,13 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.cluster import LocalCluster
 from penstock.spark.executors import ExecutorPool
-from penstock.spark.metrics import POOL, query_window, snapshot
-from penstock.spark.partitions import Partitions, busiest_stage, partitions_of
-from penstock.spark.progress import Batch, ProgressLog
-from penstock.spark.rest import Executor, Rest
-from penstock.spark.stages import StageLog
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.measure.metrics import POOL, query_window, snapshot
+from penstock.spark.measure.partitions import Partitions, busiest_stage, partitions_of
+from penstock.spark.measure.progress import Batch, ProgressLog
+from penstock.spark.measure.rest import Executor, Rest
+from penstock.spark.measure.stages import StageLog
 
 POLL = 0.5  # seconds between looks while an action is timed
 MOST_TASK_LISTS = 2  # read per observation; the driver should not notice us

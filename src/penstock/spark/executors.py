@@ -9,8 +9,8 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Rescale
-from penstock.spark.metrics import POOL
-from penstock.spark.rest import Executor
+from penstock.spark.measure.metrics import POOL
+from penstock.spark.measure.rest import Executor
 
 log = logging.getLogger("penstock")
 

@@ -13,7 +13,7 @@ from penstock import __version__
 from penstock.core.errors import InputError, MissingError
 from penstock.core.loop import Decision
 from penstock.core.model import QuerySeen, Rescale, Slot
-from penstock.spark.settings import Settings
+from penstock.spark.settings.settings import Settings
 
 ErrorKind = Literal["observe", "act", "policy", "journal", "record", "metrics", "other"]
 ERRORS: tuple[ErrorKind, ...] = (

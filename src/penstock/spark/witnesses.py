@@ -14,7 +14,7 @@ from penstock.core.loop import Decision, State
 from penstock.core.resume import resume
 from penstock.spark.decision_log import DecisionLog
 from penstock.spark.exporter import ErrorKind, Exporter
-from penstock.spark.settings import Settings
+from penstock.spark.settings.settings import Settings
 
 log = logging.getLogger("penstock")
 

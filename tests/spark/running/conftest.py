@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 
 SLOTS = 3
 

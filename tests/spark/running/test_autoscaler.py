@@ -21,7 +21,7 @@ from penstock.core.model import Proposal, Snapshot
 from penstock.policies import DS2, Static
 from penstock.simulator import FluidEngine, FluidSpec
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import LocalCluster
+from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.pipelines.nexmark import (
     QUERIES,
     Settings,

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from penstock.core.model import Change
-from penstock.spark.cluster import LocalCluster
 from penstock.spark.executors import ExecutorPool
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.measure.rest import Executor, Rest
 from penstock.spark.pipelines.nexmark import (
     QUERIES,
     Settings,
@@ -24,7 +25,6 @@ from penstock.spark.pipelines.nexmark import (
     stop,
     wait_until_final,
 )
-from penstock.spark.rest import Executor, Rest
 from penstock.workloads.nexmark import TABLES, NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Cosine
 from tests.waiting import until

@@ -21,9 +21,9 @@ from penstock.bench.prove.orders import Kind, Order, Report, Reports
 from penstock.bench.prove.proof import Say
 from penstock.core.errors import EngineError
 from penstock.core.journal import Entry, read
-from penstock.spark.cluster import LocalCluster
-from penstock.spark.daemons import tail
-from penstock.spark.processes import Nursery
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.local.daemons import tail
+from penstock.spark.local.processes import Nursery
 
 LOOK = 0.02  # seconds between looks at the driver's reports
 RETRIES = 3  # of a driver that ended by itself

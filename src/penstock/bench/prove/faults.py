@@ -23,7 +23,7 @@ from penstock.bench.prove.orders import SEESAW, Order, Report
 from penstock.bench.prove.proof import Check, Proof, Say
 from penstock.core.errors import InputError, unknown
 from penstock.report.runs import JOURNAL
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 
 FaultName = Literal["executor", "worker", "driver"]
 FAULTS: tuple[FaultName, ...] = ("executor", "worker", "driver")

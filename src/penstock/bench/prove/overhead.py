@@ -23,9 +23,9 @@ from penstock.bench.prove.proof import Check, Proof, Say
 from penstock.bench.statistics import estimate
 from penstock.core.errors import EngineError, InputError
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.measure.progress import Batch, batch_of
 from penstock.spark.pipelines import nexmark
-from penstock.spark.progress import Batch, batch_of
 
 QUERY = "q1"
 EXECUTORS = 2

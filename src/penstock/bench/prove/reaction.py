@@ -26,10 +26,10 @@ from penstock.core.model import Rescale
 from penstock.policies import DS2
 from penstock.report.runs import JOURNAL
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import ClusterSpec, LocalCluster
-from penstock.spark.metrics import POOL
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.measure.metrics import POOL
+from penstock.spark.measure.progress import Batch
 from penstock.spark.pipelines import nexmark
-from penstock.spark.progress import Batch
 
 QUERY = "q1"
 SLOTS = 4

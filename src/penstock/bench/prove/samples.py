@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import EngineError
-from penstock.spark.cluster import LocalCluster
-from penstock.spark.rest import Rest
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.measure.rest import Rest
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -24,10 +24,10 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
 from penstock.report import units
 from penstock.report.runs import JOURNAL
-from penstock.spark import settings
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 from penstock.spark.pipelines import nexmark
+from penstock.spark.settings import settings
 from penstock.workloads.patterns import Cosine
 
 QUERY = "q11"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import EngineError
-from penstock.spark.cluster import LocalCluster
+from penstock.spark.local.cluster import LocalCluster
+from penstock.spark.measure.progress import Batch, batch_of
 from penstock.spark.pipelines import nexmark
 from penstock.spark.pipelines.nexmark import NexmarkQuery, Settings
-from penstock.spark.progress import Batch, batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant, Pattern, Trace
 

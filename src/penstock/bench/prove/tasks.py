@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.spark.foreign_rest import epoch
-from penstock.spark.rest import Rest
+from penstock.spark.foreign.reader import epoch
+from penstock.spark.measure.rest import Rest
 
 TASKS = 10_000  # of one stage; there are as many as partitions
 

@@ -17,8 +17,8 @@ from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import EngineError
+from penstock.spark.measure.progress import Batch, batch_of
 from penstock.spark.pipelines import nexmark
-from penstock.spark.progress import Batch, batch_of
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.bench.calibrate import resize
 from penstock.bench.spark.settings import SparkSettings
-from penstock.spark.cluster import ClusterSpec, LocalCluster
-from penstock.spark.rest import Executor, Rest
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.measure.rest import Executor, Rest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,10 +25,10 @@ from penstock.bench.trace import trace_of
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.loop import Decision, Loop, State
 from penstock.spark.engine import SparkEngine
-from penstock.spark.metrics import POOL
+from penstock.spark.measure.metrics import POOL
+from penstock.spark.measure.progress import Batch, ProgressLog
+from penstock.spark.measure.rest import Executor
 from penstock.spark.pipelines import nexmark
-from penstock.spark.progress import Batch, ProgressLog
-from penstock.spark.rest import Executor
 
 LEAD = 5.0  # seconds from the start of a query to that of its load
 WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers

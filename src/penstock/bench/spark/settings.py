@@ -65,7 +65,7 @@ class SparkSettings:
 
     def parameters(self, known: Iterable[str], given: Mapping[str, Any]) -> dict[str, Any]:
         """A policy's parameters: what Spark's engine implies where nothing is given."""
-        from penstock.spark.settings import ON_SPARK
+        from penstock.spark.settings.settings import ON_SPARK
 
         return {name: v for name, v in ON_SPARK.items() if name in known} | dict(given)
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import InputError, unknown
 from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
-from penstock.spark.cluster_spec import ClusterSpec
+from penstock.spark.local.cluster_spec import ClusterSpec
 
 ENGINES = ("simulated", "spark")
 TABLE = "spark"

@@ -17,9 +17,9 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Mode
 from penstock.core.toml_file import mentioned, seconds
 from penstock.policies import create, parameters_of
-from penstock.spark import setting_layers as layers
-from penstock.spark.setting_keys import KEYS, PARAMETER, PRODUCTION, shown
-from penstock.spark.setting_layers import Said
+from penstock.spark.settings import layers
+from penstock.spark.settings.keys import KEYS, PARAMETER, PRODUCTION, shown
+from penstock.spark.settings.layers import Said
 
 __all__ = ["PRODUCTION", "Settings", "load"]
 

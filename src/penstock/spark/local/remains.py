@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from penstock.spark import cgroups, processes
+from penstock.spark.local import cgroups, processes
 
 RUN_VARIABLE = "PENSTOCK_RUN"
 END_SECONDS = 5.0  # how long killed processes may take to vanish

@@ -11,7 +11,7 @@ scale honestly on a machine with two cores. The quota is set when the executor h
 warmed up: starting a JVM at a fifth of a core would take half a minute and measure nothing.
 
 The processes die with this Python process, however it ends; what a killed run leaves behind (its
-groups, its folder) is cleaned at the next start, see :mod:`penstock.spark.remains`.
+groups, its folder) is cleaned at the next start, see :mod:`penstock.spark.local.remains`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from penstock.core.errors import EngineError, InputError
-from penstock.spark import cgroups, processes, remains
-from penstock.spark.cluster_spec import ClusterSpec, check_share
-from penstock.spark.daemons import START_SECONDS, STOP_SECONDS, Daemons, Role, tail
-from penstock.spark.driver import (
+from penstock.spark.local import cgroups, processes, remains
+from penstock.spark.local.cluster_spec import ClusterSpec, check_share
+from penstock.spark.local.daemons import START_SECONDS, STOP_SECONDS, Daemons, Role, tail
+from penstock.spark.local.driver import (
     DRIVER_LOG,
     EXECUTOR_LOG,
     GATES,
@@ -40,8 +40,8 @@ from penstock.spark.driver import (
     settle,
     spark_conf,
 )
-from penstock.spark.java import class_data, class_path, find_java, find_spark
-from penstock.spark.watch import Executor, ExecutorWatch
+from penstock.spark.local.java import class_data, class_path, find_java, find_spark
+from penstock.spark.local.watch import Executor, ExecutorWatch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,7 +171,7 @@ class LocalCluster:
         """Spark configuration for an application that begins with ``start_with`` executors.
 
         :meth:`session` does all that is needed. A program that makes its own session has to call
-        :func:`penstock.spark.driver.settle` with it; until then it stays at ``start_with``.
+        :func:`penstock.spark.local.driver.settle` with it; until then it stays at ``start_with``.
         """
         if not 1 <= start_with <= self.spec.slots:
             raise InputError(

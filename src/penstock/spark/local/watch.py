@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import EngineError
-from penstock.spark import cgroups, processes
+from penstock.spark.local import cgroups, processes
 
 TICK = 0.1  # s
 QUOTA_AFTER = 60.0  # s until an executor is limited even if its log does not say it registered

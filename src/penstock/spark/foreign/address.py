@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from penstock.core.errors import EngineError, InputError, MissingError, unknown
-from penstock.spark.foreign_rest import NotSparkError, Reader, RefusedError
+from penstock.spark.foreign.reader import NotSparkError, Reader, RefusedError
 
 # The first part of a path that belongs to a UI itself; what stands before it is a proxy's.
 _PAGES = {

@@ -25,7 +25,7 @@ class Listener:
     """Passes events on to ``Ears``; give it to ``spark.streams.addListener``."""
 
     def __init__(self, ears: Ears) -> None:
-        self._ears = ears
+        self.ears = ears
         self._java: Any = None
 
     @property
@@ -36,7 +36,7 @@ class Listener:
 
             jvm: Any = SparkContext._jvm
             wrapper = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
-            self._java = wrapper(_Callbacks(self._ears))
+            self._java = wrapper(_Callbacks(self.ears))
         return self._java
 
 

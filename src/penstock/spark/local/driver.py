@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.core.errors import InputError
-from penstock.spark.java import ClassData, hot_jars
+from penstock.spark.local.java import ClassData, hot_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from importlib import metadata
 from pathlib import Path
 
 from penstock.core.errors import MissingError
-from penstock.spark import cgroups, remains
-from penstock.spark.java import GET_JAVA, GET_SPARK, find_java
+from penstock.spark.local import cgroups, remains
+from penstock.spark.local.java import GET_JAVA, GET_SPARK, find_java
 
 OLDEST_PYTHON = (3, 11)
 SPARK_SERIES = "4.3."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from penstock.spark.listener import Ears, Listener
+from penstock.spark.measure.listener import Ears, Listener
 
 KEPT = 500  # batches per query; at one per second more than any window needs
 MOST_QUERIES = 100  # running at once in a session

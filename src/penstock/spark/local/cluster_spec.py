@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from penstock.core.errors import InputError
-from penstock.spark import cgroups
+from penstock.spark.local import cgroups
 
 LEAST_MEMORY = 450 << 20  # bytes: Spark refuses executors with less
 MOST_SLOTS = 256

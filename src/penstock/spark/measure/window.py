@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.core.model import QuerySeen
-from penstock.spark.costs import HISTORY
-from penstock.spark.latency import Intake, intakes_of, latency_of
-from penstock.spark.partitions import Partitions
-from penstock.spark.progress import Batch
-from penstock.spark.rest import Stage
-from penstock.spark.works import Demand, Ledger, Work, ledger_of, total, works_of
+from penstock.spark.measure.costs import HISTORY
+from penstock.spark.measure.latency import Intake, intakes_of, latency_of
+from penstock.spark.measure.partitions import Partitions
+from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import Stage
+from penstock.spark.measure.works import Demand, Ledger, Work, ledger_of, total, works_of
 
 LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.core.errors import EngineError
-from penstock.spark import processes
-from penstock.spark.cluster_spec import ClusterSpec
-from penstock.spark.driver import HOST
+from penstock.spark.local import processes
+from penstock.spark.local.cluster_spec import ClusterSpec
+from penstock.spark.local.driver import HOST
 
 Role = Literal["master", "worker"]
 START_SECONDS = 60.0  # for the master or the worker; 2–4 s is normal

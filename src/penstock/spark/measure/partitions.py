@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.spark.progress import Batch
-from penstock.spark.rest import Stage, Task
+from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import Stage, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

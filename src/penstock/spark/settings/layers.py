@@ -13,7 +13,7 @@ from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.core.toml_file import Place, TomlFile
 from penstock.policies import POLICIES
-from penstock.spark.setting_keys import ENVIRONMENT, KEYS, PARAMETER, SPARK, variable_of
+from penstock.spark.settings.keys import ENVIRONMENT, KEYS, PARAMETER, SPARK, variable_of
 
 PROGRAM = "program"
 CONFIG = "config"

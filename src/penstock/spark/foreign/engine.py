@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.foreign_address import Application, refreshed
-from penstock.spark.foreign_batches import Batches, check_stages
-from penstock.spark.foreign_rest import Execution, Executions, NotSparkError, Reader, RefusedError
-from penstock.spark.metrics import query_window, snapshot
-from penstock.spark.rest import Executor, Rest
-from penstock.spark.stages import StageLog
+from penstock.spark.foreign.address import Application, refreshed
+from penstock.spark.foreign.batches import Batches, check_stages
+from penstock.spark.foreign.reader import Execution, Executions, NotSparkError, Reader, RefusedError
+from penstock.spark.measure.metrics import query_window, snapshot
+from penstock.spark.measure.rest import Executor, Rest
+from penstock.spark.measure.stages import StageLog
 
 GONE_AFTER = 3  # looks at an address without the application before it has ended for us
 LATELY = 120.0  # seconds within which a query has run a batch, to be named at the start

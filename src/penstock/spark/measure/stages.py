@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from penstock.spark.progress import Batch
-from penstock.spark.rest import Stage
+from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import Stage
 
 KEPT_BATCHES = 500  # of each query, as many as its progress is kept for
 MOST_QUERIES = 100

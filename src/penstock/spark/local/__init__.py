@@ -1,0 +1,1 @@
+"""A Spark standalone cluster on this machine: processes, control groups, sessions, cleaning up."""
