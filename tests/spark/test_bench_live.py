@@ -78,25 +78,23 @@ def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
     assert settings is not None
     first, second = (cell.key for cell in spec.cells)
     ran: list[str] = []
+    interrupt = True
 
-    def interrupted(moment: Moment) -> None:
-        if moment.cell.key == second:
+    def watch(moment: Moment) -> None:
+        if interrupt and moment.cell.key == second:
             raise KeyboardInterrupt
-
-    def watched(moment: Moment) -> None:
         ran.append(moment.cell.key)
 
-    with (
-        pytest.raises(KeyboardInterrupt),
-        SparkWorker(settings, folder, say=print, watch=interrupted) as worker,
-    ):
-        runner.run(spec.cells, spec.seeds, folder, worker, failed=print)
-    assert ours() == []
-    assert Results.load(folder).seeds_of(first) == (0,)
-    measured = (folder / "capacity.json").read_bytes()
-
-    with SparkWorker(settings, folder, say=print, watch=watched) as worker:
+    with SparkWorker(settings, folder, say=print, watch=watch) as worker:
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(spec.cells, spec.seeds, folder, worker, failed=print)
+        assert Results.load(folder).seeds_of(first) == (0,)
+        assert set(ran) == {first}
+        measured = (folder / "capacity.json").read_bytes()
+        interrupt = False
+        ran.clear()
         assert runner.run(spec.cells, spec.seeds, folder, worker, failed=print) == []
+    assert ours() == []
     assert set(ran) == {second}
     assert (folder / "capacity.json").read_bytes() == measured  # so the load was the same
     assert runner.run(spec.cells, spec.seeds, folder, Never()) == []

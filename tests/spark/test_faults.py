@@ -11,7 +11,7 @@ from penstock.core.journal import read
 from penstock.report.runs import JOURNAL
 from penstock.spark.local import remains
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def test_three_kills_in_the_middle_of_actions_leave_the_result_exact(
