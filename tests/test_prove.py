@@ -26,9 +26,9 @@ from penstock.bench.prove.tables import checks_table, details_table
 from penstock.bench.prove.tasks import TaskRest
 from penstock.bench.statistics import estimate
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.foreign.reader import epoch
 from penstock.spark.local import java
 from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.rest import epoch
 from tests.shell import Shell
 
 # ---- verdicts ------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.progress import Batch, recent_batches
 from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
@@ -155,9 +155,9 @@ def throughput(spark: Any, spec: CalibrationSpec, size: int, cluster: LocalClust
         while time.monotonic() < deadline:
             if running.awaitTermination(1):
                 raise EngineError("the calibration query stopped by itself")
-            if warm_since is None and _warm(cluster):
+            if warm_since is None and cluster.warm:
                 warm_since = time.time()
-            counted = [b for b in _batches(running) if warm_since and b.start >= warm_since]
+            counted = [b for b in full_batches(running) if warm_since and b.start >= warm_since]
             counted = counted[WARM_BATCHES:]
             if counted and counted[-1].end - counted[0].start >= spec.seconds:
                 return rate(counted)
@@ -189,13 +189,6 @@ def resize(spark: Any, size: int) -> None:
         pool.track(rest.executors(), time.time())
 
 
-def _warm(cluster: LocalCluster) -> bool:
-    """Whether every executor is past its time at full speed."""
-    return not cluster.limited or all(cluster.share(e) is not None for e in cluster.executors())
-
-
-def _batches(query: Any) -> list[Batch]:
-    import json
-
-    found = [batch_of(json.loads(p.json)) for p in query.recentProgress]
-    return [b for b in found if b.rows]
+def full_batches(query: Any) -> list[Batch]:
+    """The batches that a running query remembers and that had something to do."""
+    return [batch for batch in recent_batches(query) if batch.rows]

@@ -170,7 +170,7 @@ def _policy(spec: Spec) -> Mapping[str, Any]:
 
 
 def _limits(cluster: LocalCluster, order: Order) -> None:
-    if not order.flag("limited").exists() and stage.limits_in_force(cluster):
+    if not order.flag("limited").exists() and cluster.warm:
         order.flag("limited").touch()
 
 

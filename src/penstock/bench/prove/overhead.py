@@ -8,7 +8,6 @@ batches that reach beyond it do not count.
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -24,7 +23,7 @@ from penstock.bench.statistics import estimate
 from penstock.core.errors import EngineError, InputError
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.progress import Batch, recent_batches
 from penstock.spark.pipelines import nexmark
 
 QUERY = "q1"
@@ -106,7 +105,7 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
             query,
             folder=cluster.folder,
             slots=EXECUTORS,
-            ready=lambda: stage.limits_in_force(cluster),
+            ready=lambda: cluster.warm,
         )
         running = stage.saturated(
             spark,
@@ -142,8 +141,7 @@ def _segment(spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watche
         begin, process, thread = time.time(), time.process_time(), _thread_seconds()
         _wait(running, spec.seconds)
         end, process_end, thread_end = time.time(), time.process_time(), _thread_seconds()
-    batches = [batch_of(json.loads(progress.json)) for progress in running.recentProgress]
-    rate = throughput(batches, begin, end)
+    rate = throughput(recent_batches(running), begin, end)
     if rate is None:
         raise EngineError(
             f"fewer than two batches fell into {spec.seconds:g} s; use more --seconds"

@@ -135,7 +135,7 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
             query,
             folder=cluster.folder,
             slots=SLOTS,
-            ready=lambda: stage.limits_in_force(cluster),
+            ready=lambda: cluster.warm,
         )
         say(
             f"one executor takes {rate:,.0f} records/s; the load is {LOW:g} and {HIGH:g} times that"

@@ -137,7 +137,7 @@ def _start(spec: Spec, spark: Any, cluster: LocalCluster, say: Say) -> Any:
         query,
         folder=cluster.folder,
         slots=SLOTS,
-        ready=lambda: stage.limits_in_force(cluster),
+        ready=lambda: cluster.warm,
     )
     events = stage.stream_of(
         query,

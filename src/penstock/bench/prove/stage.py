@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import EngineError
-from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.measure.progress import Batch, batch_of
 from penstock.spark.pipelines import nexmark
 from penstock.spark.pipelines.nexmark import NexmarkQuery, Settings
@@ -60,14 +59,6 @@ def pulses(file: Path, *, low: float, high: float, calm: int, busy: int) -> Trac
     rows = [low] * calm + [high] * busy
     file.write_text("count\n" + "".join(f"{rate!r}\n" for rate in rows))
     return Trace(file=str(file.resolve()), repeat=True)
-
-
-def limits_in_force(cluster: LocalCluster) -> bool:
-    """Whether every executor has its quota: new ones run at full speed until they are warm."""
-    if not cluster.limited:
-        return True
-    executors = cluster.executors()
-    return bool(executors) and all(cluster.share(e) is not None for e in executors)
 
 
 def capacity(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.spark.foreign.reader import epoch
-from penstock.spark.measure.rest import Rest
+from penstock.spark.measure.rest import Rest, epoch
 
 TASKS = 10_000  # of one stage; there are as many as partitions
 

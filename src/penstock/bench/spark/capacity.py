@@ -6,18 +6,17 @@ many records per second of event time as it can do, so that windows close as oft
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from typing import Any
 
-from penstock.bench.calibrate import rate
+from penstock.bench.calibrate import full_batches, rate
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import EngineError
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.progress import Batch
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
@@ -64,10 +63,10 @@ def measure(rig: Rig, query: str) -> Capacity:
     rig.say(f"{query}: starting {most} executors to measure what they can do…")
     rig.resize(most)
     rows, density = _batch_size(rig, query, FIRST_ROWS * most)
-    every = rate(full_batches(rig, query, rows=rows, density=density, seconds=SECONDS))
+    every = rate(saturated(rig, query, rows=rows, density=density, seconds=SECONDS))
     rig.say(f"{query}: {most} executors do {every:,.0f} records/s")
     rig.resize(1)
-    one = rate(full_batches(rig, query, rows=rows, density=every / most, seconds=SECONDS))
+    one = rate(saturated(rig, query, rows=rows, density=every / most, seconds=SECONDS))
     rig.say(f"{query}: one executor does {one:,.0f} records/s")
     if one >= every:
         rig.say(f"{query}: {most} executors do no more than one; is this machine busy?")
@@ -81,8 +80,8 @@ def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
     density = float(rows)
     before: Size | None = None
     for _ in range(ROUNDS):
-        warm = rig.warm
-        batches = full_batches(rig, query, rows=rows, density=density, seconds=ROUND)
+        warm = rig.cluster.warm
+        batches = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
         density = rate(batches)
         now = rows, sum(b.duration for b in batches) / len(batches)
         rig.say(f"{query}: {rows:,} records in {now[1]:.1f} s{'' if warm else ', warming up'}")
@@ -99,8 +98,8 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
         return
     rig.say(f"{query}: warming up…")
     for _ in range(ROUNDS):
-        warm = rig.warm
-        full_batches(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
+        warm = rig.cluster.warm
+        saturated(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
         if warm:
             break
     rig.warmed.add(query)
@@ -125,7 +124,7 @@ def next_rows(before: Size | None, now: Size, target: float) -> int:
     return round(min(max(wanted, least), rows * MOST_CHANGE))
 
 
-def full_batches(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:
+def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:
     """Some seconds of whole batches of a fresh query that always has more to do.
 
     ``density`` records per second of event time.
@@ -154,14 +153,9 @@ def full_batches(rig: Rig, query: str, *, rows: int, density: float, seconds: fl
             while time.monotonic() < deadline:
                 if running.awaitTermination(0.5):
                     raise EngineError(f"query {query} stopped while it was measured")
-                counted = _batches(running)[WARM_BATCHES:]
+                counted = full_batches(running)[WARM_BATCHES:]
                 if counted and counted[-1].end - counted[0].start >= seconds:
                     return counted
     raise EngineError(
         f"query {query} did not finish enough batches within {GIVE_UP:.0f} s; raise cpu_share"
     )
-
-
-def _batches(running: Any) -> list[Batch]:
-    found = [batch_of(json.loads(p.json)) for p in running.recentProgress]
-    return [b for b in found if b.rows]

@@ -64,14 +64,6 @@ class Rig:
         context: Any = self.session().sparkContext
         return Rest(context.uiWebUrl, context.applicationId).executors()
 
-    @property
-    def warm(self) -> bool:
-        """Whether every executor is past its time at full speed."""
-        cluster = self.cluster
-        return not cluster.limited or all(
-            cluster.share(executor) is not None for executor in cluster.executors()
-        )
-
     @contextmanager
     def folder(self) -> Iterator[Path]:
         """A fresh folder for a query's checkpoint and result; it is gone afterwards."""

@@ -11,11 +11,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from penstock.core.errors import EngineError
+from penstock.spark.measure.rest import epoch
 
 LOOK_AHEAD = 3  # execution ids that may be missing before we believe that there are no newer ones
 STATE_ROWS, STATE_BYTES = "number of total state rows", "memory used by state"
@@ -200,11 +200,6 @@ def execution_of(document: Mapping[str, Any]) -> Execution:
         state_rows=sum(_count(_metric(n, STATE_ROWS)) or 0 for n in stateful),
         state_bytes=sum(_bytes(_metric(n, STATE_BYTES)) for n in stateful),
     )
-
-
-def epoch(text: str) -> float:
-    """``2026-11-15T20:33:19.424GMT`` as seconds since the epoch."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()
 
 
 # Plan nodes under the names that progress events have for their operators.

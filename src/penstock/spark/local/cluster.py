@@ -131,6 +131,12 @@ class LocalCluster:
         executor = self._known(executor_id, app)
         return None if self._groups is None else self._groups.share(executor.key)
 
+    @property
+    def warm(self) -> bool:
+        """Whether there are executors, all past their time at full speed (unlimited: at once)."""
+        ids = self.executors()
+        return bool(ids) and (not self.limited or all(self.share(id) is not None for id in ids))
+
     def set_share(self, executor_id: str, share: float, app: str | None = None) -> None:
         """Give an executor another share of one core; it takes effect within 0.1 s."""
         check_share(share)

@@ -109,6 +109,11 @@ def _total(counts: Sequence[int | None]) -> int | None:
     return sum(known) if counts and len(known) == len(counts) else None
 
 
+def recent_batches(query: Any) -> list[Batch]:
+    """The batches that a running query remembers, oldest first."""
+    return [batch_of(json.loads(progress.json)) for progress in query.recentProgress]
+
+
 class ProgressLog:
     """Collects the batches of all queries of a session; thread-safe.
 
@@ -128,8 +133,8 @@ class ProgressLog:
         )
         spark.streams.addListener(self._listener)
         for query in spark.streams.active:
-            for progress in query.recentProgress:
-                self.add(batch_of(json.loads(progress.json)))
+            for batch in recent_batches(query):
+                self.add(batch)
             if not query.isActive:  # it ended meanwhile, perhaps before its batches were added
                 self.forget(str(query.runId))
 

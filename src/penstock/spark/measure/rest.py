@@ -211,14 +211,14 @@ def _executor(document: dict[str, Any]) -> Executor:
         host=document["hostPort"].rsplit(":", 1)[0],
         cores=int(document["totalCores"]) or 1,
         alive=bool(document["isActive"]),
-        added=_epoch(document["addTime"]),
-        removed=_epoch(removed) if removed else None,
+        added=epoch(document["addTime"]),
+        removed=epoch(removed) if removed else None,
         task_seconds=int(document["totalDuration"]) / 1e3,
         completed_tasks=int(document["completedTasks"]),
         active_tasks=int(document["activeTasks"]),
     )
 
 
-def _epoch(text: str) -> float:
+def epoch(text: str) -> float:
     """``2026-11-15T20:33:19.424GMT`` as seconds since the epoch."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()
