@@ -16,6 +16,7 @@ from penstock.spark.local import java, remains
 IN_PROCESS = ("running", "test_bench_live", "test_faults")
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("spark") is not None:
