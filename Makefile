@@ -26,7 +26,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --doctest-modules src tests
+	$(BIN)/python -m pytest --doctest-modules src tests
 
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
