@@ -18,7 +18,7 @@ from penstock.bench.specs.spec import load
 from penstock.core import journal
 from penstock.spark.local import remains
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # A minute lasts a second. Executors are not limited: this is about what happens, not how fast.
 SPEC = """\

@@ -15,7 +15,7 @@ import pytest
 from penstock.core.journal import read
 from tests.waiting import until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUIET = "--conf spark.ui.port=0 --conf spark.ui.showConsoleProgress=false"
