@@ -1,7 +1,7 @@
 """Spark's events about streaming queries, heard at little cost.
 
-PySpark's own listener copies every field of a progress event over the gateway to the JVM, some
-hundred calls a batch; we need only its JSON text, which is one.
+PySpark's own listener copies every field of a progress event over the gateway to the JVM, one
+by one; we need only its JSON text.
 """
 
 from __future__ import annotations
