@@ -56,9 +56,9 @@ def reaction(
 
 @prove.command("overhead")
 def overhead(
-    pairs: Annotated[int, typer.Option(help="Pairs of times with and without.")] = 10,
-    seconds: Annotated[float, typer.Option(help="Seconds of each time.")] = 15.0,
-    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 5.0,
+    pairs: Annotated[int, typer.Option(help="Pairs of times with and without.")] = 30,
+    seconds: Annotated[float, typer.Option(help="Seconds of each time.")] = 12.0,
+    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 2.0,
     seed: Annotated[int, typer.Option(help="Of the order within the pairs.")] = 0,
     quick: Quick = False,
     out: Out = RUNS,
@@ -112,7 +112,7 @@ def everything(
     work = [
         _source(1.0 if quick else 40.0),
         _reaction(2 if quick else 10, 5.0),
-        _overhead(2 if quick else 10, 15.0, 5.0, 0),
+        _overhead(2 if quick else 30, 12.0, 2.0, 0),
         _faults("q5", 90.0, quick),
     ]
     _finish(work, out, no_save, as_json)

@@ -1,9 +1,10 @@
 """What being watched costs a query: its throughput, and the CPU of its driver's Python.
 
 One saturated query on a fixed number of executors. Penstock in mode ``advise`` is attached and
-detached in turn: pairs of two equal times, one with and one without it, in random order, so that
-a slow minute of the machine falls on both. A time begins when the first observation is over, and
-batches that reach beyond it do not count.
+detached in turn. A pair is two equal times, one with and one without it: one of them in the
+middle, the other half before and half after it, which of them at random. So a machine that grows
+steadily slower or faster meanwhile is slower or faster for both alike. A stretch of time begins
+when the first observation is over, and batches that reach beyond it do not count.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ DEFAULT_PERIOD = 15.0  # seconds between two decisions unless told otherwise
 LEAST_RATIO = 0.97
 MOST_CPU = 0.02  # of a core
 THREAD = "penstock"
+SETTLE = 1.0  # seconds that the first observation may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """How many pairs, seconds of each of the two times, seconds between decisions, a seed."""
 
-    pairs: int = 10
-    seconds: float = 15.0
-    period: float = 5.0
+    pairs: int = 30
+    seconds: float = 12.0
+    period: float = 2.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -51,11 +53,25 @@ class Spec:
             raise InputError(
                 f"--period {self.period:g} must lie between 0.5 and {DEFAULT_PERIOD:g} seconds"
             )
-        if not 2 * self.period <= self.seconds <= 600:
+        if not 4 * self.period <= self.seconds <= 600:
             raise InputError(
-                f"--seconds {self.seconds:g} must lie between {2 * self.period:g}, two decisions, "
-                "and 600"
+                f"--seconds {self.seconds:g} must lie between {4 * self.period:g}, two decisions "
+                "in each half, and 600"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Records and the seconds they took; CPU seconds of Python and of Penstock's thread.
+
+    ``thread`` is 0 without Penstock; ``seconds`` is how long the CPU was watched.
+    """
+
+    records: int
+    took: float
+    process: float
+    thread: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +86,32 @@ class Segment:
     thread: float
 
 
-def throughput(batches: Sequence[Batch], begin: float, end: float) -> float | None:
-    """Records/s over the batches that lie wholly within a time; ``None`` if fewer than two do."""
+def joined(stretches: Sequence[Stretch]) -> Segment:
+    """One time out of its parts."""
+    seconds = sum(part.seconds for part in stretches)
+    return Segment(
+        throughput=sum(part.records for part in stretches) / sum(part.took for part in stretches),
+        process=sum(part.process for part in stretches) / seconds,
+        thread=sum(part.thread for part in stretches) / seconds,
+    )
+
+
+def order_of(watched_inside: bool, seconds: float) -> tuple[tuple[bool, float], ...]:
+    """The stretches of a pair: whether watched, and seconds.
+
+    >>> order_of(True, 12.0)
+    ((False, 6.0), (True, 12.0), (False, 6.0))
+    """
+    outside = (not watched_inside, seconds / 2)
+    return outside, (watched_inside, seconds), outside
+
+
+def work_within(batches: Sequence[Batch], begin: float, end: float) -> tuple[int, float] | None:
+    """Records, and seconds, of the batches wholly within a time; ``None`` if fewer than two are."""
     inside = [b for b in batches if b.start >= begin and b.end <= end]
     if len(inside) < 2:
         return None
-    return sum(b.rows for b in inside) / (inside[-1].end - inside[0].start)
+    return sum(b.rows for b in inside), inside[-1].end - inside[0].start
 
 
 def own_cpu(watched: Segment, alone: Segment, period: float) -> float:
@@ -117,18 +153,20 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
         )
         pairs = []
         for number in range(1, spec.pairs + 1):
-            both: dict[bool, Segment] = {}
-            for watched in order.sample((True, False), 2):
-                both[watched] = _segment(spec, spark, cluster, running, watched)
-            pairs.append((both[True], both[False]))
-            ratio = both[True].throughput / both[False].throughput
-            left = (spec.pairs - number) * 2 * (spec.seconds + spec.period + 1)
+            parts: dict[bool, list[Stretch]] = {True: [], False: []}
+            for watched, seconds in order_of(order.random() < 0.5, spec.seconds):
+                parts[watched].append(_stretch(spec, spark, cluster, running, watched, seconds))
+            pairs.append((joined(parts[True]), joined(parts[False])))
+            ratio = pairs[-1][0].throughput / pairs[-1][1].throughput
+            left = (spec.pairs - number) * (2 * spec.seconds + 3 * (spec.period + SETTLE))
             say(f"pair {number} of {spec.pairs}: ratio {ratio:.3f}; {left / 60:.0f} min to go")
         nexmark.stop(running)
     return judge(spec, pairs)
 
 
-def _segment(spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watched: bool) -> Segment:
+def _stretch(
+    spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watched: bool, seconds: float
+) -> Stretch:
     journal = cluster.folder / "overhead.jsonl"
     journal.unlink(missing_ok=True)
     scaler = (
@@ -137,19 +175,20 @@ def _segment(spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watche
         else nullcontext()
     )
     with scaler:
-        _wait(running, spec.period + 1.0)  # the first observation reads more than later ones
+        _wait(running, spec.period + SETTLE)  # the first observation reads more than later ones
         begin, process, thread = time.time(), time.process_time(), _thread_seconds()
-        _wait(running, spec.seconds)
+        _wait(running, seconds)
         end, process_end, thread_end = time.time(), time.process_time(), _thread_seconds()
-    rate = throughput(recent_batches(running), begin, end)
-    if rate is None:
-        raise EngineError(
-            f"fewer than two batches fell into {spec.seconds:g} s; use more --seconds"
-        )
-    return Segment(
-        throughput=rate,
-        process=(process_end - process) / (end - begin),
-        thread=(thread_end - thread) / (end - begin),
+    done = work_within(recent_batches(running), begin, end)
+    if done is None:
+        raise EngineError(f"fewer than two batches fell into {seconds:g} s; use more --seconds")
+    records, took = done
+    return Stretch(
+        records=records,
+        took=took,
+        process=process_end - process,
+        thread=thread_end - thread,
+        seconds=end - begin,
     )
 
 
