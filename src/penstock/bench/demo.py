@@ -25,11 +25,11 @@ from penstock.workloads.patterns import Constant, Cosine, describe
 QUERY = nexmark.QUERIES["q5"]
 SETTINGS = nexmark.Settings(minute=3.0)  # a window of 15 s every 3 s
 SLIDE = SETTINGS.scaled(60.0)  # seconds
-LOW, HIGH = 2_000.0, 26_000.0  # records/s
+LOW, HIGH = 1_500.0, 10_000.0  # records/s
 UNLIMITED = 4  # times that load for executors of a whole core
 TRIGGER = 2.0  # seconds
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
-WARM_ROWS, WARM_BATCHES = 5_000, 4
+WARM_ROWS, WARM_BATCHES = 5_000, 10
 NAME = "demo"
 
 
@@ -43,7 +43,7 @@ class DemoSpec:
 
     policy: str = "ds2"
     parameters: dict[str, str] = dataclasses.field(default_factory=dict)
-    seconds: float = 120.0
+    seconds: float = 150.0
     low: float = LOW
     high: float = HIGH
     fit: bool = True

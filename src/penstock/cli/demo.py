@@ -18,12 +18,12 @@ def demo(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Length of the load, one cosine period.")] = 120.0,
+    seconds: Annotated[float, typer.Option(help="Length of the load, one cosine period.")] = 150.0,
     low: Annotated[
-        float | None, typer.Option(help="Lowest load, records/s.", show_default="2000")
+        float | None, typer.Option(help="Lowest load, records/s.", show_default="1500")
     ] = None,
     high: Annotated[
-        float | None, typer.Option(help="Highest load, records/s.", show_default="26000")
+        float | None, typer.Option(help="Highest load, records/s.", show_default="10000")
     ] = None,
     slots: Annotated[int, typer.Option(help="Most executors.")] = 4,
     cpu_share: Annotated[float, typer.Option(help="Share of a core per executor.")] = 0.35,
