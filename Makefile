@@ -6,7 +6,7 @@ BIN := .venv/bin
 help:
 	@echo "make demo    a real Spark query that scales while it runs (about 3 minutes)"
 	@echo "make test    linters, types and all tests, real Spark among them"
-	@echo "make bench   the speed budgets, measured"
+	@echo "make bench   every budget, measured (over an hour; let nothing else run)"
 	@echo "make setup   only install into .venv"
 	@echo "make lint    only linters and types"
 	@echo "make lock    write requirements.lock anew"
@@ -30,6 +30,7 @@ test: lint
 
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
+	$(BIN)/penstock prove all
 
 lock: setup
 	$(BIN)/pip-compile --quiet --all-extras --allow-unsafe --generate-hashes --strip-extras \

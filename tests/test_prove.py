@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.prove import faults, overhead, reaction, soak, source, stage
+from penstock.bench.calibrate import Calibration, CalibrationSpec, summarize
+from penstock.bench.prove import faults, overhead, reaction, scaling, soak, source, stage
 from penstock.bench.prove.figures import drift, growth, median
 from penstock.bench.prove.orders import Order, Reports, report
 from penstock.bench.prove.overhead import Segment, Stretch
@@ -270,6 +271,26 @@ def test_a_cheap_auto_scaler_holds_and_a_dear_one_does_not() -> None:
     assert [c.held for c in dear.checks] == [True, False]
 
 
+# ---- scaling -------------------------------------------------------------------------------
+
+
+def calibration(query: str, exponent: float) -> Calibration:
+    spec = CalibrationSpec(query=query)
+    draws = random.Random(1)
+    passes = [{n: 1e4 * n**exponent * draws.gauss(1, 0.01) for n in spec.sizes} for _ in range(3)]
+    return summarize(spec, passes, limited=True)
+
+
+def test_scaling_is_judged_at_the_largest_size() -> None:
+    # 8^0.9 = 6.5 and 8^0.7 = 4.3: the one keeps both bounds, the other only that of query 5.
+    good = scaling.judge([calibration("q1", 0.9), calibration("q5", 0.7)])
+    assert [round(c.value or 0) for c in good.checks] == [6, 4]
+    assert good.held
+    bad = scaling.judge([calibration("q1", 0.7), calibration("q5", 0.6)])
+    assert [c.held for c in bad.checks] == [False, False]
+    assert len(bad.details) == 8
+
+
 # ---- reaction ------------------------------------------------------------------------------
 
 
@@ -403,6 +424,7 @@ def prove(
         (["reaction", "--actions", "0"], "--actions 0 must lie between 1 and 1000"),
         (["overhead", "--pairs", "1"], "--pairs 1 must lie between 2 and 1000"),
         (["overhead", "--seconds", "6"], "--seconds 6 must lie between 8, two decisions"),
+        (["scaling", "--repeats", "0"], "--repeats 0 must lie between 1 and 100"),
         (["soak", "--minutes", "0.5"], "0.5 minutes must last from a minute to a week"),
         (["source", "--seconds", "0"], "--seconds 0 must lie between 1 and 3599"),
     ],
@@ -477,6 +499,7 @@ def test_tables_fit_80_columns() -> None:
     proofs = [
         soak.judge(samples, actions=12),
         overhead.judge(overhead.Spec(), pairs),
+        scaling.judge([calibration("q1", 0.9), calibration("q5", 0.8)]),
         faults.judge(faults.Spec(), [result()], True),
     ]
     for proof in proofs:

@@ -14,6 +14,7 @@ import pytest
 from penstock.cli import main
 from penstock.core.journal import read
 from penstock.spark.local import java, remains
+from tests.shell import Shell
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
@@ -122,14 +123,16 @@ def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None
     ],
 )
 def test_bad_usage_is_refused_before_anything_starts(
-    tmp_path: Path, arguments: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
 ) -> None:
-    done = subprocess.run(
-        [*PENSTOCK, *arguments], capture_output=True, text=True, cwd=tmp_path, timeout=60
-    )
-    assert done.returncode == 2, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    done = Shell.at(tmp_path, monkeypatch, capsys)(*arguments)
+    assert done.code == 2, done.err
+    assert said in " ".join(done.err.split())
+    assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 

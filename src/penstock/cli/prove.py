@@ -85,6 +85,18 @@ def faults(
     _finish([_faults(query, seconds, quick)], out, no_save, as_json)
 
 
+@prove.command("scaling")
+def scaling(
+    repeats: Annotated[int, typer.Option(help="Times each size is measured.")] = 3,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """How much more eight executors take than one."""
+    _finish([_scaling(1 if quick else repeats, quick)], out, no_save, as_json)
+
+
 @prove.command("soak")
 def soak(
     hours: Annotated[float, typer.Option(help="How long.")] = 2.0,
@@ -108,12 +120,13 @@ def everything(
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
-    """Source, reaction, overhead and faults, one after the other."""
+    """All but the soak, one after the other."""
     work = [
         _source(1.0 if quick else 40.0),
         _reaction(2 if quick else 10, 5.0),
         _overhead(2 if quick else 30, 12.0, 2.0, 0),
         _faults("q5", 90.0, quick),
+        _scaling(1 if quick else 3, quick),
     ]
     _finish(work, out, no_save, as_json)
 
@@ -146,6 +159,12 @@ def _faults(query: str, seconds: float, quick: bool) -> Work:
     names = proof.NAMES if given == ("all",) else given
     spec = proof.Spec(queries=names, seconds=10.0 if quick else seconds, quick=quick)
     return "faults", spec, proof.prove
+
+
+def _scaling(repeats: int, quick: bool) -> Work:
+    proof = _proof("scaling")
+    spec = proof.Spec(repeats=repeats, sizes=(1, 8)) if quick else proof.Spec(repeats=repeats)
+    return "scaling", spec, proof.prove
 
 
 def _soak(seconds: float, every: float) -> Work:
