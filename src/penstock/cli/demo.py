@@ -23,7 +23,7 @@ def demo(
         float | None, typer.Option(help="Lowest load, records/s.", show_default="1500")
     ] = None,
     high: Annotated[
-        float | None, typer.Option(help="Highest load, records/s.", show_default="16000")
+        float | None, typer.Option(help="Highest load, records/s.", show_default="30000")
     ] = None,
     slots: Annotated[int, typer.Option(help="Most executors.")] = 4,
     cpu_share: Annotated[float, typer.Option(help="Share of a core per executor.")] = 0.35,
