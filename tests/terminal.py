@@ -1,0 +1,22 @@
+"""Whether something fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from penstock.bench.prove.proof import Proof
+from penstock.bench.prove.tables import checks_table, details_table
+
+
+def assert_fits(proof: Proof) -> None:
+    """Both tables of a proof in 80 columns, with nothing cut off."""
+    screen = Console(width=80, file=io.StringIO())
+    screen.print(checks_table(proof))
+    if proof.details:
+        screen.print(details_table(proof))
+    assert isinstance(screen.file, io.StringIO)
+    text = screen.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
