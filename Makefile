@@ -1,11 +1,12 @@
 # `make demo` and `make test` do all the set-up on a fresh machine.
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test test-long lint bench lock clean
 
 help:
-	@echo "make demo    a real Spark query that scales while it runs (about 3 minutes)"
+	@echo "make demo    a real Spark query that scales while it runs (about 4 minutes)"
 	@echo "make test    linters, types and all tests, real Spark among them"
+	@echo "make test-long  the tests that take minutes each: faults, bench on Spark, examples"
 	@echo "make bench   every budget, measured (over an hour; let nothing else run)"
 	@echo "make setup   only install into .venv"
 	@echo "make lint    only linters and types"
@@ -27,6 +28,9 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests
+
+test-long: setup
+	$(BIN)/python -m pytest -m long tests/spark
 
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
