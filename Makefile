@@ -4,13 +4,13 @@ BIN := .venv/bin
 .PHONY: help setup demo test test-long lint bench lock clean
 
 help:
-	@echo "make demo    a real Spark query that scales while it runs (about 4 minutes)"
-	@echo "make test    linters, types and all tests, real Spark among them"
-	@echo "make test-long  the tests that take minutes each: faults, bench on Spark, examples"
-	@echo "make bench   every budget, measured (over an hour; let nothing else run)"
-	@echo "make setup   only install into .venv"
-	@echo "make lint    only linters and types"
-	@echo "make lock    write requirements.lock anew"
+	@echo "make demo        a real Spark query that scales while it runs (about 4 minutes)"
+	@echo "make test        linters, types and all tests, real Spark among them"
+	@echo "make test-long   faults, the bench on Spark, examples: minutes each"
+	@echo "make bench       every budget, measured (over an hour; let nothing else run)"
+	@echo "make setup       only install into .venv"
+	@echo "make lint        only linters and types"
+	@echo "make lock        write requirements.lock anew"
 
 setup: .venv/installed
 
