@@ -178,7 +178,12 @@ def test_each_kind_of_growth_is_found(figure: str, leak: Any) -> None:
 
 def test_what_fills_during_the_warm_up_is_no_growth() -> None:
     filling = [sample(n, python_rss=(100 << 20) + min(n, 20) * 4_000_000) for n in range(100)]
-    assert soak.judge(filling, actions=1).held
+    assert soak.judge(filling, actions=12).held
+
+
+def test_a_soak_that_hardly_acts_proves_nothing() -> None:
+    proof = soak.judge([sample(n) for n in range(100)], actions=11)  # 49.5 minutes: 12 cycles
+    assert [c.figure for c in proof.checks if not c.held] == ["actions, at least one per cycle"]
 
 
 def test_a_soak_that_is_too_short_says_so() -> None:

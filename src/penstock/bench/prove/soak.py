@@ -32,7 +32,7 @@ from penstock.workloads.patterns import Cosine
 
 QUERY = "q11"
 SLOTS = 3
-LOW, HIGH, CYCLE = 0.3, 1.5, 240.0  # load as multiples of what one executor takes; seconds
+LOW, HIGH, CYCLE = 0.3, 12.0, 240.0  # of what one executor takes in small batches; seconds
 PERIOD = 5.0  # seconds between decisions: three times as many as by default
 EVERY = 30.0  # seconds between samples
 COLLECT = 4  # samples from one forced collection to the next
@@ -160,7 +160,7 @@ def _settings(spec: Spec, journal: Path) -> settings.Settings:
         environment={},
         given={
             "policy": "ds2",
-            "parameters": {"over_provisioning": 1.5},
+            "parameters": {"over_provisioning": 1.2},
             "mode": "act",
             "period": PERIOD,
             "window": 2 * PERIOD,
@@ -233,17 +233,20 @@ def judge(samples: Sequence[Sample], actions: int, interrupted: bool = False) ->
             _no_more("JVM open files", settled, lambda s: s.jvm_files),
         ]
     scrapes = [s.scrape for s in samples[::SCRAPE]]
+    last = samples[-1] if samples else None
+    seconds = last.seconds if last else 0.0
     checks += [
         Check(figure="journal on disk, most", value=max((s.journal for s in samples), default=None),
               bound=JOURNAL_BYTES * (JOURNALS + 1), unit="bytes"),
         Check(figure="dead executors kept, most", value=max((s.dead or 0 for s in samples),
               default=None), bound=DEAD + SLOTS),
         Check(figure="scrapes without an answer", value=scrapes.count(None), bound=0),
+        Check(figure="actions, at least one per cycle", value=actions,
+              bound=int(seconds / CYCLE), at_most=False),
     ]  # fmt: skip
-    last = samples[-1] if samples else None
     notes = [
         f"{len(samples)} samples, the first {units.share(WARM_UP)} left out; {actions} actions, "
-        f"{last.batch + 1 if last else 0} batches, {units.clock(last.seconds if last else 0.0)}",
+        f"{last.batch + 1 if last else 0} batches, {units.clock(seconds)}",
         "growth is absent where its interval reaches 0 or it keeps the bound per hour; threads and "
         "files: last quarter less first quarter, medians",
     ]
