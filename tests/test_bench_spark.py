@@ -30,7 +30,7 @@ from penstock.capacity.curve import PowerCurve
 from penstock.core.errors import EngineError, InputError, MissingError, NotReady
 from penstock.core.guards import Guards, lag_seconds
 from penstock.core.loop import Loop
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
+from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot, SourceSeen
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import POLICIES, Static
 from penstock.spark.measure.metrics import POOL
@@ -171,7 +171,10 @@ def snapshot(now: float = 1003.0, **given: Any) -> Snapshot:
 
 
 def test_an_observation_in_thesis_time() -> None:
-    query = QuerySeen(batches=3, rows=100, batch_duration=1.0, cost_per_record=0.001, busy=0.7)
+    source = SourceSeen(name="t", lag=5.0, partitions={"t-0": 5.0})
+    query = QuerySeen(
+        batches=3, rows=100, batch_duration=1.0, cost_per_record=0.001, busy=0.7, sources=(source,)
+    )
     rescale = Rescale(time=1001.0, pool=POOL, before=1, after=2, registered=4.0)
     seen = SCALE.view(snapshot(rescales=(rescale,), queries={"q": query}))
     assert (seen.time, seen.window, seen.age) == (60.0, 60.0, 10.0)
@@ -182,6 +185,7 @@ def test_an_observation_in_thesis_time() -> None:
     q = seen.queries["q"]
     assert (q.batches, q.rows, q.batch_duration, q.busy) == (3, 200_000, 20.0, 0.7)
     assert q.cost_per_record == pytest.approx(0.001 / 100)  # 20 s for 2,000 times the records
+    assert q.sources == (SourceSeen(name="t", lag=10_000.0, partitions={"t-0": 10_000.0}),)
     assert seen.pools == {POOL: (Slot(id="0", cpu=0.9),)}
 
 
@@ -210,6 +214,7 @@ PLAIN = {
     OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer"},
     Rescale: {"pool", "before", "after"},
     QuerySeen: {"batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"},
+    SourceSeen: {"name"},
 }
 
 

@@ -89,7 +89,10 @@ def test_offsets_of_kafka_are_summed_and_other_sources_tell_nothing() -> None:
     assert batch_of({**PROGRESS, "sources": [rate]}).lag is None
     both = batch_of({**PROGRESS, "sources": [{**kafka, "numInputRows": 3}, rate]})
     assert both.lag is None
-    assert both.sources == (Source(rows=3, available=18, taken=11), Source(rows=0, taken=17))
+    assert both.sources == (
+        Source(rows=3, available=18, taken=11, waiting={"t-0": 4, "t-1": 3}),
+        Source(rows=0, taken=17),
+    )
 
 
 def test_rates_shares_and_parallelism_of_a_steady_query() -> None:

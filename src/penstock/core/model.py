@@ -78,18 +78,31 @@ class Rescale:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSeen:
+    """What waits at one source of a query.
+
+    ``lag`` records in all · ``partitions`` by name, where the source has them and tells; of many
+    those with most waiting (at most 64).
+    """
+
+    name: str
+    lag: float | None = None
+    partitions: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySeen:
     """What one query did during the window, as a whole; see docs/metrics.md.
 
     ``batches`` finished micro-batches and the ``rows`` they read · ``batch_duration`` mean from
     planning to commit · ``batch_interval`` mean from one planning to the next ·
     ``offered_rate``, ``processed_rate`` records/s · ``lag`` records waiting, ``lag_seconds`` how
-    long the oldest of them has waited · ``latency_*`` from release to commit, percentiles over
-    the records committed in the window · ``state_rows``, ``state_bytes`` after the last batch ·
-    ``cost_fixed`` c₀, ``cost_per_record`` c₁: a batch of n records keeps executors busy for
-    c₀ + c₁·n seconds · ``skew`` busy seconds of the busiest partition over the mean, and
-    ``partitions`` those seconds (at most 64), of the busiest stage of the newest batch ·
-    ``busy``, ``backpressured`` shares of the executors' time.
+    long the oldest of them has waited, ``sources`` where they wait · ``latency_*`` from release
+    to commit, percentiles over the records committed in the window · ``state_rows``,
+    ``state_bytes`` after the last batch · ``cost_fixed`` c₀, ``cost_per_record`` c₁: a batch of
+    n records keeps executors busy for c₀ + c₁·n seconds · ``skew`` busy seconds of the busiest
+    partition over the mean, and ``partitions`` those seconds (at most 64), of the busiest stage
+    of the newest batch · ``busy``, ``backpressured`` shares of the executors' time.
     """
 
     batches: int
@@ -111,6 +124,7 @@ class QuerySeen:
     partitions: tuple[float, ...] | None = None
     busy: float | None = None
     backpressured: float | None = None
+    sources: tuple[SourceSeen, ...] = ()
 
 
 @quick_init

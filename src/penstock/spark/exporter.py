@@ -62,9 +62,21 @@ _COUNTERS = {
     "penstock_actions_total": ("Changes of size that were asked for.", ("pool", "direction")),
     "penstock_errors_total": ("What went wrong.", ("kind",)),
 }
+SOURCE, PARTITION = "penstock_source_backlog_records", "penstock_partition_backlog_records"
 INFO, LATENCY = "penstock_info", "penstock_latency_seconds"
 DURATION = "penstock_action_duration_seconds"
-NAMES = (INFO, *_PLAIN, *_OF_QUERY, LATENCY, *_OF_POOL, *_OF_EXECUTOR, *_COUNTERS, DURATION)
+NAMES = (
+    INFO,
+    *_PLAIN,
+    *_OF_QUERY,
+    SOURCE,
+    PARTITION,
+    LATENCY,
+    *_OF_POOL,
+    *_OF_EXECUTOR,
+    *_COUNTERS,
+    DURATION,
+)
 QUANTILES = {"0.5": "latency_p50", "0.95": "latency_p95", "0.99": "latency_p99"}
 
 
@@ -96,6 +108,10 @@ class Exporter:
         self._gauges |= {n: gauge(n, text, "query") for n, (_, text) in _OF_QUERY.items()}
         self._gauges[LATENCY] = gauge(
             LATENCY, "From the release of a record to its commit.", "query", "quantile"
+        )
+        self._gauges[SOURCE] = gauge(SOURCE, "Records that wait at a source.", "query", "source")
+        self._gauges[PARTITION] = gauge(
+            PARTITION, "Records that wait in a partition.", "query", "source", "partition"
         )
         info = gauge(INFO, "What runs here.", "version", "policy", "mode")
         info.labels(__version__, settings.policy, settings.mode).set(1)
@@ -174,6 +190,19 @@ class Exporter:
             for quantile, field in QUANTILES.items()
         }
         self._set(LATENCY, latencies)
+        self._show_sources(queries)
+
+    def _show_sources(self, queries: Mapping[str, QuerySeen]) -> None:
+        sources = [
+            ((_label(q), _label(s.name)), s) for q, seen in queries.items() for s in seen.sources
+        ]
+        self._set(SOURCE, {labels: s.lag for labels, s in sources[:MOST_SERIES]})
+        partitions = [
+            ((*labels, _label(name)), lag)
+            for labels, s in sources
+            for name, lag in s.partitions.items()
+        ]
+        self._set(PARTITION, dict(partitions[:MOST_SERIES]))
 
     def _show_slots(self, slots: Iterable[Slot]) -> None:
         slots = list(slots)

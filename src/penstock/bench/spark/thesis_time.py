@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Snapshot
+from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Snapshot, SourceSeen
 from penstock.core.ports import Engine
 
-Unit = Literal["moment", "seconds", "rate", "records", "seconds per record"]
+Unit = Literal["moment", "seconds", "rate", "records", "seconds per record", "own"]
 
 UNITS: Mapping[type, Mapping[str, Unit]] = {
     Snapshot: {"time": "moment", "window": "seconds", "age": "seconds"},
@@ -35,7 +35,9 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "steady": "seconds",
         "downtime": "seconds",
     },
+    SourceSeen: {"lag": "records", "partitions": "records"},
     QuerySeen: {
+        "sources": "own",
         "rows": "records",
         "batch_duration": "seconds",
         "batch_interval": "seconds",
@@ -51,7 +53,8 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "partitions": "seconds",
     },
 }
-"""The unit of every field that has one; all others (shares, counts, names) stay as they are."""
+"""The unit of every field that has one; all others (shares, counts, names) stay as they are.
+``own``: values with fields of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,10 @@ class Scale:
     def _convert(self, value: Any, unit: Unit) -> Any:
         if isinstance(value, tuple):
             return tuple(self._convert(item, unit) for item in value)
+        if isinstance(value, Mapping):
+            return {key: self._convert(item, unit) for key, item in value.items()}
+        if unit == "own":
+            return self._scaled(value)
         if unit == "moment":
             return self.moment(value)
         factor = {

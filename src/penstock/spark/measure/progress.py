@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,12 +22,15 @@ class Source:
 
     ``rows`` what the batch read of it · ``available`` what existed then, ``taken`` what this batch
     and its forerunners took, both counted from the beginning of the source; ``None`` where the
-    source does not tell.
+    source does not tell · ``waiting`` what it did not take, by partition (``topic-0``), where the
+    offsets have them.
     """
 
     rows: int
     available: int | None = None
     taken: int | None = None
+    name: str = ""
+    waiting: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,8 @@ class Batch:
 
     ``start`` when it was planned · ``available`` records that existed then, ``taken`` those
     that it and its forerunners took (both counted from the beginning of the source, ``None``
-    where the source does not tell) · ``sources`` the same of each, in the order of the plan, if
-    there are several · ``state`` its stateful operators, in the order of the flow, with the rows
+    where the source does not tell) · ``sources`` the same of each, in the order of the plan ·
+    ``state`` its stateful operators, in the order of the flow, with the rows
     and bytes that they hold together · ``idle`` marks a moment at which the query had nothing to
     do: no batch ran.
     """
@@ -78,6 +81,9 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     """A progress document (``StreamingQueryProgress.json``) as a ``Batch``."""
     run_id = str(progress["runId"])
     sources = tuple(_source(s) for s in progress.get("sources", []))
+    rows = int(progress.get("numInputRows", 0))
+    if len(sources) == 1:
+        sources = (replace(sources[0], rows=rows),)
     operators = progress.get("stateOperators", [])
     return Batch(
         query=progress.get("name") or f"query-{run_id[:8]}",
@@ -85,10 +91,10 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         id=int(progress["batchId"]),
         start=datetime.fromisoformat(progress["timestamp"]).timestamp(),
         duration=float(progress.get("batchDuration", 0)) / 1e3,
-        rows=int(progress.get("numInputRows", 0)),
+        rows=rows,
         available=_total([s.available for s in sources]),
         taken=_total([s.taken for s in sources]),
-        sources=sources if len(sources) > 1 else (),
+        sources=sources,
         # Spark lists them from the sink upwards.
         state=tuple(str(o["operatorName"]) for o in reversed(operators)),
         state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
@@ -101,6 +107,8 @@ def _source(document: Mapping[str, Any]) -> Source:
         rows=int(document.get("numInputRows", 0)),
         available=_count(document.get("latestOffset")),
         taken=_count(document.get("endOffset")),
+        name=str(document.get("description", "")),
+        waiting=_waiting(document.get("latestOffset"), document.get("endOffset")),
     )
 
 
@@ -180,13 +188,34 @@ def _count(offset: Any) -> int | None:
 
     Offsets differ by source: ``{"offset": 42}``, Kafka's ``{"topic": {"0": 7, "1": 9}}``.
     """
-    if isinstance(offset, str):
-        try:
-            offset = json.loads(offset)
-        except ValueError:
-            return None
-    numbers = list(_numbers(offset))
+    numbers = list(_numbers(_parsed(offset)))
     return sum(numbers) if numbers else None
+
+
+def _waiting(latest: Any, end: Any) -> dict[str, int]:
+    """Records behind by partition, of offsets such as Kafka's; else none."""
+    ends = dict(_partitions(_parsed(end)))
+    return {
+        name: max(0, offset - ends[name])
+        for name, offset in _partitions(_parsed(latest))
+        if name in ends
+    }
+
+
+def _partitions(offset: Any) -> Iterable[tuple[str, int]]:
+    for topic, partitions in offset.items() if isinstance(offset, Mapping) else ():
+        for number, at in partitions.items() if isinstance(partitions, Mapping) else ():
+            if isinstance(at, int):
+                yield f"{topic}-{number}", at
+
+
+def _parsed(offset: Any) -> Any:
+    if not isinstance(offset, str):
+        return offset
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return None
 
 
 def _numbers(value: Any) -> Iterable[int]:

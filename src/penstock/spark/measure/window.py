@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.core.model import QuerySeen
+from penstock.core.model import QuerySeen, SourceSeen
 from penstock.spark.measure.costs import HISTORY
 from penstock.spark.measure.latency import Intake, intakes_of, latency_of
 from penstock.spark.measure.partitions import Partitions
-from penstock.spark.measure.progress import Batch
+from penstock.spark.measure.progress import Batch, Source
 from penstock.spark.measure.rest import Stage
 from penstock.spark.measure.works import Demand, Ledger, Work, ledger_of, total, works_of
 
+MOST_PARTITIONS = 64  # of a source, whose lag is kept
 LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
 
 
@@ -106,6 +107,7 @@ def query_window(
             latency_p99=latency.p99 if latency else None,
             skew=partitions.skew if partitions else None,
             partitions=partitions.seconds if partitions else None,
+            sources=_sources(recent[-1], demand),
         ),
     )
 
@@ -161,6 +163,23 @@ def _seen(recent: Sequence[Batch], demand: Demand, whole: Ledger, span: float) -
         cost_fixed=cost.fixed if cost else None,
         cost_per_record=cost.per_record if cost else whole.recent_busy / rows if rows else None,
     )
+
+
+def _sources(last: Batch, demand: Demand) -> tuple[SourceSeen, ...]:
+    """What waits where; not of sources whose offsets do not count records."""
+    return tuple(
+        SourceSeen(
+            name=source.name or f"source {number}",
+            lag=lag,
+            partitions={} if lag is None else _most_waiting(source),
+        )
+        for number, (source, lag) in enumerate(zip(last.inputs, demand.lags, strict=True), 1)
+    )
+
+
+def _most_waiting(source: Source) -> dict[str, float]:
+    ranked = sorted(source.waiting.items(), key=lambda item: -item[1])
+    return dict(sorted(ranked[:MOST_PARTITIONS]))
 
 
 def _lag_seconds(intakes: Sequence[Intake], demand: Demand) -> float | None:
