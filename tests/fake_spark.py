@@ -19,9 +19,9 @@ from penstock.core.errors import EngineError
 from penstock.core.loop import Decision
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.measure.values import Executor
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.executors import ExecutorPool
-from penstock.spark.measure.rest import Executor
 from tests.waiting import until
 
 POOL = "executors"

@@ -19,9 +19,9 @@ from penstock.core.guards import Guards
 from penstock.core.journal import read
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
-from penstock.policies import POLICIES, create, parameters_of
+from penstock.measure.actions import GIVE_UP
+from penstock.policies import DECIDING, create, parameters_of
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.executors import GIVE_UP
 from tests.fake_spark import (
     POOL,
     FakeEngine,
@@ -161,7 +161,7 @@ RISE_AND_FALL = [400.0, 900.0, 2500.0, 4000.0, 4000.0, 3000.0, *[300.0] * 6]
 RISE_AND_FALL += [max(0.0, 1500 + 1400 * math.sin(i / 5)) for i in range(60)]
 
 
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("name", sorted(DECIDING))
 def test_every_policy_works_on_what_spark_measures(name: str) -> None:
     story = []
     for i, rate in enumerate(RISE_AND_FALL):

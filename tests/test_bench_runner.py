@@ -16,7 +16,7 @@ from penstock import policies
 from penstock.bench import runner
 from penstock.bench.cell import THESIS_GUARDS, Cell, run_cell
 from penstock.bench.results import SCORES, Results
-from penstock.bench.runner import run
+from penstock.bench.runner import Add, Task, run, run_one
 from penstock.core import journal
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
@@ -211,6 +211,36 @@ def test_figures_of_a_policy_become_scores() -> None:
     )
     assert run_cell(cell, 0).scores["forecast_error"] == pytest.approx(0.20)
     assert run_cell(cells(5.0)[0], 0).scores["forecast_error"] is None
+
+
+def test_another_way_to_run_may_answer_in_any_order_and_twice(
+    whole: Results, tmp_path: Path
+) -> None:
+    def backwards_and_twice(tasks: Sequence[Task], add: Add) -> None:
+        for task in [*reversed(tasks), *tasks]:
+            add([(cell.key, task.seed, run_one(task, cell)) for cell in task.cells])
+
+    reported: list[tuple[int, int]] = []
+    again = run(
+        cells(), SEEDS, tmp_path, way=backwards_and_twice, progress=lambda *d: reported.append(d)
+    )
+    assert all_scores(again) == all_scores(whole)
+    assert len((tmp_path / SCORES).read_text().splitlines()) == 4
+    assert reported[0] == (0, 4) and reported[-1] == (4, 4)
+
+
+def test_another_way_to_run_gets_only_what_is_left(whole: Results, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(cells(), SEEDS, tmp_path, workers=1, progress=StopAfter(3))
+    left: list[tuple[str, int, bool]] = []
+
+    def in_turn(tasks: Sequence[Task], add: Add) -> None:
+        for task in tasks:
+            left.extend((cell.key, task.seed, task.traces) for cell in task.cells)
+            add([(cell.key, task.seed, run_one(task, cell)) for cell in task.cells])
+
+    assert all_scores(run(cells(), SEEDS, tmp_path, way=in_turn)) == all_scores(whole)
+    assert left == [("q1-hpa-cpu", SEEDS[1], False)]
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,9 @@ from penstock.core.guards import Guards, lag_seconds
 from penstock.core.loop import Loop
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot, SourceSeen
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Batch, Executor
 from penstock.policies import POLICIES, Static
-from penstock.spark.measure.metrics import POOL
-from penstock.spark.measure.progress import Batch
-from penstock.spark.measure.rest import Executor
 from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Constant, Pattern, create
 from tests.shell import Shell

@@ -14,7 +14,7 @@ import pytest
 
 import penstock
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies import POLICIES
+from penstock.policies import DECIDING, POLICIES
 from penstock.report import runs
 from tests.shell import Shell
 
@@ -183,7 +183,7 @@ class TestSimulate:
         assert 0 < error < 1
         assert re.search(rf"forecast error +{error:.3g} +by the policy", shell(*arguments).out)
 
-    @pytest.mark.parametrize("policy", POLICIES)
+    @pytest.mark.parametrize("policy", DECIDING)
     @pytest.mark.parametrize("shared", [True, False])
     def test_every_policy_runs(self, shell: Shell, policy: str, shared: bool) -> None:
         more = ["--shared"] if shared else []

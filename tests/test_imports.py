@@ -24,6 +24,7 @@ ORDER = [
     "capacity",
     "network",
     "queueing",
+    "measure",
     "core",
 ]
 FORBIDDEN = {("simulator", "capacity"), ("capacity", "simulator")}

@@ -320,6 +320,24 @@ def test_rows_that_will_never_be_are_refused() -> None:
             made.rows("bid", first, end)
 
 
+@pytest.mark.parametrize(
+    "pattern", [Constant(rps=500.0), Cosine(low=20.0, high=900.0, period=30.0)], ids=str
+)
+@pytest.mark.parametrize("max_rows", [50, 700])
+def test_no_micro_batch_covers_more_event_time_than_the_longest(
+    pattern: Pattern, max_rows: int
+) -> None:
+    made = NexmarkEvents(disorder=0.3)
+    events = stream(made, pattern, seconds=60.0, tables=("bid",), max_rows=max_rows)
+    assert events.longest_batch is not None
+    times = np.array(micros(events.rows("bid", 0, events.total("bid"))))
+    covered = max(
+        np.ptp(times[first : first + max_rows]) / 1e6 for first in range(len(times) - max_rows)
+    )
+    assert covered <= events.longest_batch <= 1.5 * covered + 1.0
+    assert stream(made, pattern).longest_batch is None
+
+
 @given(max_rows=st.integers(50, 10_000))
 def test_a_micro_batch_takes_whole_epochs_of_every_table(max_rows: int) -> None:
     made = stream(NexmarkEvents(), max_rows=max_rows)

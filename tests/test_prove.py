@@ -16,7 +16,7 @@ from penstock.bench.prove import faults, overhead, reaction, scaling, stage
 from penstock.bench.prove.orders import Order, Reports, report
 from penstock.bench.prove.overhead import Segment, Stretch
 from penstock.bench.prove.tasks import TaskRest
-from penstock.spark.measure.progress import Batch
+from penstock.measure.values import Batch
 from penstock.spark.measure.rest import epoch
 from tests.terminal import assert_fits
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import penstock
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
-from penstock.policies import POLICIES
+from penstock.policies import DECIDING
 from penstock.spark.settings.keys import KEYS, PRODUCTION, reference
 from penstock.spark.settings.layers import OTHERS
 from penstock.spark.settings.settings import Settings, load
@@ -203,7 +203,7 @@ def test_a_wrong_variable_or_spark_key_is_refused_by_its_name(
 
 @given(
     least=st.integers(1, 50), more=st.integers(0, 50), seconds=st.integers(1, 10**6),
-    step=st.none() | st.integers(1, 99), useful=st.booleans(), policy=st.sampled_from([*POLICIES]),
+    step=st.none() | st.integers(1, 99), useful=st.booleans(), policy=st.sampled_from([*DECIDING]),
 )  # fmt: skip
 def test_every_place_means_the_same(
     least: int, more: int, seconds: int, step: int | None, useful: bool, policy: str

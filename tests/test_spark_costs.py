@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.model import Slot, Snapshot
+from penstock.measure.costs import HISTORY, LEAST_BATCHES, Cost, fit
+from penstock.measure.metrics import query_window, snapshot
+from penstock.measure.values import Batch, Stage
 from penstock.policies import DS2
-from penstock.spark.measure.costs import HISTORY, LEAST_BATCHES, Cost, fit
-from penstock.spark.measure.metrics import query_window, snapshot
-from penstock.spark.measure.progress import Batch
-from penstock.spark.measure.rest import Stage
 
 READ, AGGREGATE = Cost(fixed=0.6, per_record=4e-4), Cost(fixed=0.9, per_record=5e-3)
 KEYS = 0.1  # records after the partial aggregation, per row

@@ -12,10 +12,10 @@ import pytest
 
 from penstock.core.errors import NotReady
 from penstock.core.model import Snapshot
+from penstock.measure.stages import KEPT_BATCHES, StageLog
+from penstock.measure.values import Batch, Stage
 from penstock.spark.engine import SparkEngine
-from penstock.spark.measure.progress import MOST_QUERIES, Batch, ProgressLog
-from penstock.spark.measure.rest import Stage
-from penstock.spark.measure.stages import KEPT_BATCHES, StageLog
+from penstock.spark.measure.progress import MOST_QUERIES, ProgressLog
 from tests.fake_driver import FakeDriver, stage, task
 
 

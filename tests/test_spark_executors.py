@@ -8,8 +8,9 @@ import pytest
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
-from penstock.spark.executors import GIVE_UP, ExecutorPool, victims
-from penstock.spark.measure.rest import Executor
+from penstock.measure.actions import GIVE_UP, victims
+from penstock.measure.values import Executor
+from penstock.spark.executors import ExecutorPool
 from tests.fake_spark import FakeSpark, executor
 
 

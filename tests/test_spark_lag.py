@@ -10,9 +10,10 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.loop import Decision
 from penstock.core.model import OperatorSeen, Proposal, QuerySeen, Slot, Snapshot, SourceSeen
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.measure.metrics import query_window
+from penstock.measure.values import Batch
 from penstock.spark.exporter import Exporter
-from penstock.spark.measure.metrics import query_window
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.progress import batch_of
 from penstock.spark.settings.settings import load
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.model import QuerySeen
-from penstock.spark.measure.latency import intakes_of, latency_of
-from penstock.spark.measure.metrics import query_window
-from penstock.spark.measure.progress import Batch, Source
+from penstock.measure.latency import intakes_of, latency_of
+from penstock.measure.metrics import query_window
+from penstock.measure.values import Batch, Source
 
 
 def batch(i: int, start: float, duration: float, *sources: Source, rows: int = 0) -> Batch:

@@ -11,12 +11,12 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import NotReady
 from penstock.core.model import QuerySeen, Slot, Snapshot
 from penstock.core.sanity import believable, idle_for_sure
+from penstock.measure.metrics import POOL, QueryWindow, query_window, snapshot
+from penstock.measure.partitions import busiest_stage, partitions_of
+from penstock.measure.stages import upstream_of
+from penstock.measure.values import Batch, Executor, Source, Stage, Task
 from penstock.policies import DS2
-from penstock.spark.measure.metrics import POOL, QueryWindow, query_window, snapshot
-from penstock.spark.measure.partitions import busiest_stage, partitions_of
-from penstock.spark.measure.progress import Batch, ProgressLog, Source, batch_of
-from penstock.spark.measure.rest import Executor, Stage, Task
-from penstock.spark.measure.stages import upstream_of
+from penstock.spark.measure.progress import ProgressLog, batch_of
 
 PROGRESS = {
     "id": "6dc2d6a9", "runId": "run-1", "name": "demo", "timestamp": "2026-11-15T20:33:28.500Z",

@@ -20,9 +20,10 @@ from penstock.bench.statistics import Estimate, estimate
 from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
+from penstock.measure.values import Batch
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.progress import Batch, recent_batches
+from penstock.spark.measure.progress import recent_batches
 from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream

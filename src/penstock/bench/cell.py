@@ -23,8 +23,9 @@ from penstock.core.guards import Guards
 from penstock.core.journal import Header
 from penstock.core.loop import Loop
 from penstock.core.ports import Policy
+from penstock.policies import SparkDra, parameters_of
 from penstock.policies import create as create_policy
-from penstock.policies import parameters_of
+from penstock.policies.spark_dra import refused
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
 from penstock.workloads import patterns
 from penstock.workloads.patterns import Pattern
@@ -32,7 +33,7 @@ from penstock.workloads.patterns import Pattern
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
 
-SPARK_POOL = "executors"  # as penstock.spark.measure.metrics calls it
+SPARK_POOL = "executors"  # as penstock.measure.metrics calls it
 LONGEST = 31 * 24 * 60.0  # minutes
 _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
 
@@ -158,7 +159,10 @@ class Cell:
         given = self.policy_parameters
         if self.spark is not None:
             given = self.spark.parameters(parameters_of(create_policy(self.policy)), given)
-        return create_policy(self.policy, given)
+        policy = create_policy(self.policy, given)
+        if self.spark is None and isinstance(policy, SparkDra):
+            raise refused("in a simulation")
+        return policy
 
     def header(self, policy: Policy, seed: int) -> Header:
         """The first line of a run's journal."""
@@ -166,7 +170,7 @@ class Cell:
             policy=self.policy,
             parameters=parameters_of(policy),
             guards=self.guards,
-            mode="act",
+            mode="advise" if isinstance(policy, SparkDra) else "act",
             seed=seed,
             period=self.period,
         )

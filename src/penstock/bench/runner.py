@@ -1,7 +1,7 @@
 """Run the cells of a bench with every seed, on all cores; what is done is never done again.
 
 A finished run is one line of ``scores.jsonl``, so a crash or Ctrl-C loses only what was under
-way. The order of the runs and the number of workers do not change a single figure.
+way. The order of the runs, the number of workers and where they are change no figure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import IO, Any
@@ -48,20 +49,31 @@ class Task:
     traces: bool = False
 
 
+Add = Callable[[Done], None]
+Way = Callable[[Sequence[Task], Add], None]
+"""How tasks are run: each calls ``add`` from the caller's thread with runs as they finish.
+
+It may do so in any order. When it is interrupted or a run fails it ends what it started, adds
+what was finished by then and raises.
+"""
+
+
 def run(
     cells: Sequence[Cell],
     seeds: Sequence[int],
     folder: Path,
     *,
     workers: int | None = None,
+    way: Way | None = None,
     progress: Progress | None = None,
     journals: bool = False,
     traces: bool = True,
 ) -> Results:
     """Run what ``folder`` does not hold yet; all results.
 
-    ``workers`` processes, as many as are useful if left out · ``journals``, ``traces`` whether
-    the first seed of each cell leaves them. Ctrl-C raises ``KeyboardInterrupt`` after the
+    ``workers`` processes, as many as are useful if left out · ``way`` to run them instead, as
+    ``penstock.bench.on_spark`` is one · ``journals``, ``traces`` whether the first seed of each
+    cell leaves them. Ctrl-C raises ``KeyboardInterrupt`` after the
     workers have ended; what was finished is in the folder and a second call goes on from there.
     """
     check(cells, seeds, workers)
@@ -72,22 +84,25 @@ def run(
     left = sum(len(task.cells) for task in tasks)
     report = progress or (lambda finished, total: None)
     report(total - left, total)
-    workers = min(workers or useful_workers(left), len(tasks))
     finished = total - left
     with Book(folder / SCORES) as book:
 
         def add(rows: Done) -> None:
             nonlocal finished
             for key, seed, scores in rows:
-                book.add(key, seed, scores)
-            finished += len(rows)
+                if (key, seed) not in done:  # a run that was repeated after a failure counts once
+                    done.add((key, seed))
+                    book.add(key, seed, scores)
+                    finished += 1
             report(finished, total)
 
-        if workers > 1:
-            _in_processes(tasks, workers, add)
-        else:
-            _in_turn(tasks, add)
+        way = way or _way(min(workers or useful_workers(left), len(tasks)))
+        way(tasks, add)
     return Results.load(folder)
+
+
+def _way(workers: int) -> Way:
+    return partial(_in_processes, workers) if workers > 1 else _in_turn
 
 
 def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = None) -> None:
@@ -180,11 +195,12 @@ def _work(task: Task) -> Done:
     for cell in task.cells:
         if _stop is not None and _stop.is_set():
             break
-        done.append((cell.key, task.seed, _one(task, cell)))
+        done.append((cell.key, task.seed, run_one(task, cell)))
     return done
 
 
-def _one(task: Task, cell: Cell) -> Scores:
+def run_one(task: Task, cell: Cell) -> Scores:
+    """Run one cell of a task; an error names the run."""
     journal = task.folder / JOURNALS / f"{cell.key}.jsonl" if task.journals else None
     try:
         outcome = run_cell(cell, task.seed, journal=journal, trace=task.traces)
@@ -199,14 +215,14 @@ def _one(task: Task, cell: Cell) -> Scores:
     return outcome.scores
 
 
-def _in_turn(tasks: Sequence[Task], add: Callable[[Done], None]) -> None:
+def _in_turn(tasks: Sequence[Task], add: Add) -> None:
     """In this process, one run at a time: each is kept as soon as it is finished."""
     for task in tasks:
         for cell in task.cells:
-            add([(cell.key, task.seed, _one(task, cell))])
+            add([(cell.key, task.seed, run_one(task, cell))])
 
 
-def _in_processes(tasks: Sequence[Task], workers: int, add: Callable[[Done], None]) -> None:
+def _in_processes(workers: int, tasks: Sequence[Task], add: Add) -> None:
     context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
     stop = context.Event()
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(stop,))

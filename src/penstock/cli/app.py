@@ -27,6 +27,7 @@ from penstock.cli.compare import compare
 from penstock.cli.config import config
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
+from penstock.cli.kafka import kafka
 from penstock.cli.policies import policies
 from penstock.cli.prove import prove
 from penstock.cli.report import report
@@ -88,6 +89,7 @@ def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
 app = build(COMMANDS)
 app.add_typer(workload, name="workload")
 app.add_typer(prove, name="prove")
+app.add_typer(kafka, name="kafka")
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ from penstock.core.errors import InputError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.bench.finish import Finished
+    from penstock.bench.on_spark import OnSpark
     from penstock.bench.results import Results
+    from penstock.bench.runner import Way
     from penstock.bench.specs.spec import BenchSpec
 
 
@@ -22,7 +24,15 @@ def bench(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Seeds 0 to N−1 instead of the spec's.")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes.", show_default="all cores")
+        int | None,
+        typer.Option(help="Processes; cores of the cluster with --on.", show_default="all cores"),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MASTER",
+            help="Spread simulated runs over Spark: spark://HOST:PORT or local[N].",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("runs"),
     resume: Annotated[
@@ -36,8 +46,8 @@ def bench(
 ) -> None:
     """Run every pipeline, workload and policy of a spec with every seed.
 
-    Simulated on all cores, or on a local Spark cluster one run at a time. Ctrl-C keeps what is
-    done; --resume goes on from there.
+    Simulated on all cores or, with --on, on those of a Spark cluster; if the spec says so, on
+    real Spark one run at a time. Ctrl-C keeps what is done; --resume goes on from there.
     """
     from penstock.bench.specs.spec import load
     from penstock.bench.start import create_folder, resumed
@@ -58,17 +68,33 @@ def bench(
     check_workers(workers)
     if plan.spark is not None and workers is not None:
         raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
+    way = None if on is None else _on_spark(plan, on, workers)
     if dry_run:
-        _show_plan(plan, workers, as_json)
+        _show_plan(plan, workers if way is None else way.master.slots, as_json)
         return
+    if way is not None:
+        way.master.check()
     if folder is None:
         runs.check_writable(out)
         folder = create_folder(plan, out)
     if plan.spark is not None:
         _bench_on_spark(plan, folder, as_json)
         return
-    run_plan(plan, folder, workers=workers)
+    run_plan(plan, folder, workers=workers, way=way)
     report_bench(folder, as_json=as_json)
+
+
+def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
+    from penstock.bench.masters import Master
+    from penstock.bench.on_spark import OnSpark
+
+    if plan.spark is not None:
+        raise InputError(
+            f'--on {master}: this bench has engine = "spark" and needs a cluster of its own; '
+            "leave out --on, or the engine to simulate it"
+        )
+    output.quiet_spark()
+    return OnSpark(Master(url=master, cores=workers), say=output.say)
 
 
 def _bench_on_spark(plan: BenchSpec, folder: Path, as_json: bool) -> None:
@@ -81,7 +107,14 @@ def _bench_on_spark(plan: BenchSpec, folder: Path, as_json: bool) -> None:
     raise_missing(failures, folder)
 
 
-def run_plan(plan: BenchSpec, folder: Path, *, workers: int | None, save: bool = True) -> Results:
+def run_plan(
+    plan: BenchSpec,
+    folder: Path,
+    *,
+    workers: int | None,
+    way: Way | None = None,
+    save: bool = True,
+) -> Results:
     """Run what a folder does not hold yet, with a progress bar; says how to go on if stopped."""
     from penstock.bench.runner import run
 
@@ -101,6 +134,7 @@ def run_plan(plan: BenchSpec, folder: Path, *, workers: int | None, save: bool =
                 plan.seeds,
                 folder,
                 workers=workers,
+                way=way,
                 progress=progress,
                 journals=plan.journals,
                 traces=save,

@@ -40,12 +40,14 @@ def demo(
     from penstock.bench.demo import HIGH, LOW, DemoSpec, run_demo
     from penstock.cli.live import LiveView
     from penstock.core.errors import EngineError
-    from penstock.policies import create
+    from penstock.policies import create, spark_dra
     from penstock.report.runs import check_writable
 
     # Driver time between the stages of a batch is not busy time; DS2's head-room has to cover it.
     parameters = pairs("--set", set_) or ({"over_provisioning": "1.5"} if policy == "ds2" else {})
     create(policy, parameters)  # fail before anything is started
+    if policy == spark_dra.NAME:
+        raise spark_dra.refused("in the demo")
     spec = DemoSpec(
         policy=policy,
         parameters=parameters,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import console, print_json
+from penstock.spark.kafka.jars import check as kafka
 
 if TYPE_CHECKING:
     from penstock.spark.local.machine import Check
@@ -23,7 +24,7 @@ def doctor(
     """Tell what this machine has, what each part enables, and how to get what is missing."""
     from penstock.spark.local.machine import checks
 
-    found = checks()
+    found = [*checks(), kafka()]
     missing = [c.name for c in found if _needed(c) and not c.ok]
     if as_json:
         rows = [

@@ -72,13 +72,18 @@ def _show_all(chosen: dict[str, dict[str, Any]]) -> None:
 
 
 def _show_one(name: str, about: dict[str, Any]) -> None:
+    from penstock.policies import spark_dra
+
     out = console()
     out.print(f"{name}: {_without_name(about['idea'])}\n", style="bold")
     out.print(_reflowed(about["text"]))
     if about["parameters"]:
         out.print(f"\nParameters: {_parameters(about)}")
         first = next(iter(about["parameters"]))
-        out.print(f"Try: penstock simulate --policy {name} --set {first}=…")
+        if name == spark_dra.NAME:
+            out.print(f"It runs in {spark_dra.RUNS_IN}.")
+        else:
+            out.print(f"Try: penstock simulate --policy {name} --set {first}=…")
 
 
 def _reflowed(text: str) -> str:

@@ -6,11 +6,13 @@ from penstock.core.model import Snapshot
 
 
 def lag_seconds(seen: Snapshot) -> float | None:
-    """The lag at the sources in seconds of the rate that is offered; the largest of them."""
+    """The lag in seconds of the rate that is offered; of the operator that is furthest behind.
+
+    Sources have a lag, and operators that read from a topic between two applications.
+    """
     worst: float | None = None
-    for name in seen.pipeline.sources:
-        o = seen.operators.get(name)
-        if o is None or o.lag is None:
+    for o in seen.operators.values():
+        if o.lag is None:
             continue
         rate = o.offered_rate or o.arrival_rate
         if rate:

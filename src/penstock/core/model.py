@@ -96,13 +96,14 @@ class QuerySeen:
 
     ``batches`` finished micro-batches and the ``rows`` they read · ``batch_duration`` mean from
     planning to commit · ``batch_interval`` mean from one planning to the next ·
-    ``offered_rate``, ``processed_rate`` records/s · ``lag`` records waiting, ``lag_seconds`` how
-    long the oldest of them has waited, ``sources`` where they wait · ``latency_*`` from release
-    to commit, percentiles over the records committed in the window · ``state_rows``,
-    ``state_bytes`` after the last batch · ``cost_fixed`` c₀, ``cost_per_record`` c₁: a batch of
-    n records keeps executors busy for c₀ + c₁·n seconds · ``skew`` busy seconds of the busiest
-    partition over the mean, and ``partitions`` those seconds (at most 64), of the busiest stage
-    of the newest batch · ``busy``, ``backpressured`` shares of the executors' time.
+    ``offered_rate``, ``processed_rate``, ``output_rate`` (rows written) records/s · ``lag``
+    records waiting, ``lag_seconds`` how long the oldest of them has waited, ``sources`` where
+    they wait · ``latency_*`` from release to commit, percentiles over the records committed in
+    the window · ``state_rows``, ``state_bytes`` after the last batch · ``cost_fixed`` c₀,
+    ``cost_per_record`` c₁: a batch of n records keeps executors busy for c₀ + c₁·n seconds ·
+    ``skew`` busy seconds of the busiest partition over the mean, and ``partitions`` those
+    seconds (at most 64), of the busiest stage of the newest batch · ``busy``,
+    ``backpressured`` shares of the executors' time.
     """
 
     batches: int
@@ -111,6 +112,7 @@ class QuerySeen:
     batch_interval: float | None = None
     offered_rate: float | None = None
     processed_rate: float | None = None
+    output_rate: float | None = None
     lag: float | None = None
     lag_seconds: float | None = None
     latency_p50: float | None = None

@@ -16,9 +16,11 @@ from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
 from penstock.policies.proactive import Proactive
+from penstock.policies.spark_dra import SparkDra
 from penstock.policies.static import Static
 
 __all__ = [
+    "DECIDING",
     "DS2",
     "POLICIES",
     "DS2Plus",
@@ -28,6 +30,7 @@ __all__ = [
     "HpaPlus",
     "HpaVarga",
     "Proactive",
+    "SparkDra",
     "Static",
     "create",
     "name_of",
@@ -44,7 +47,10 @@ POLICIES: Mapping[str, type[Any]] = {
     "ds2+": DS2Plus,
     "dhalion+": DhalionPlus,
     "proactive": Proactive,
+    "spark-dra": SparkDra,
 }
+DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
+"""Those that decide here, on any engine; Spark's own allocation decides inside Spark."""
 
 
 def create(name: str, parameters: Mapping[str, Any] | None = None) -> Policy:

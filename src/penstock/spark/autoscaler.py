@@ -15,7 +15,7 @@ from penstock.core.guards import Guards
 from penstock.core.journal import Header
 from penstock.core.loop import Decision, Loop, Mode, State
 from penstock.core.ports import Policy
-from penstock.policies import create, name_of, parameters_of
+from penstock.policies import SparkDra, create, name_of, parameters_of, spark_dra
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
 from penstock.spark.local.cluster import LocalCluster
@@ -90,6 +90,8 @@ class Autoscaler:
         own = None if policy is None or isinstance(policy, str) else policy
         if own is not None and parameters:
             raise InputError("parameters go with a policy's name; this policy is an object already")
+        if isinstance(own, SparkDra):
+            raise spark_dra.refused("in an Autoscaler")
         self.settings = _settings(spark, config, given)
         if own is not None:
             self.settings = with_policy(self.settings, name_of(own), parameters_of(own))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Mapping
@@ -9,16 +10,17 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
+from penstock.measure.metrics import POOL, query_window, snapshot
+from penstock.measure.partitions import PartitionLog
+from penstock.measure.stages import StageLog
+from penstock.measure.values import Batch, Executor
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.metrics import POOL, query_window, snapshot
-from penstock.spark.measure.partitions import Partitions, busiest_stage, partitions_of
-from penstock.spark.measure.progress import Batch, ProgressLog
-from penstock.spark.measure.rest import Executor, Rest
-from penstock.spark.measure.stages import StageLog
+from penstock.spark.measure.cpu import CpuMeter
+from penstock.spark.measure.progress import ProgressLog
+from penstock.spark.measure.rest import Rest
 
 POLL = 0.5  # seconds between looks while an action is timed
-MOST_TASK_LISTS = 2  # read per observation; the driver should not notice us
 
 
 class SparkEngine:
@@ -45,12 +47,12 @@ class SparkEngine:
         self._rest = Rest(self._context.uiWebUrl, self._context.applicationId)
         self._log = ProgressLog()
         self._stages = StageLog()
-        self._partitions: dict[str, tuple[int, Partitions | None]] = {}
+        self._partitions = PartitionLog()
         self._driver_cores: int | None = None
-        self._last: dict[str, tuple[float, float, float | None]] = {}
+        self._last: dict[str, tuple[float, float]] = {}
         self._seen_batches: dict[str, float] = {}
         self._settled: dict[str, int] = {}
-        self._cluster = cluster
+        self._meter = CpuMeter(cluster) if cluster is not None else None
         self.pool = ExecutorPool(self._context)
         self.stopped = threading.Event()
 
@@ -75,7 +77,7 @@ class SparkEngine:
         self._stages.add(self._rest.new_stages())
         self._stages.retain(queries)
         self._read_again(queries)
-        self._read_partitions(queries)
+        self._partitions.read(queries, self._stages, self._rest.tasks)
         executors = self._rest.executors()
         self._track(executors, now)
         cores = max((e.cores for e in executors), default=1)
@@ -87,7 +89,7 @@ class SparkEngine:
                 now=now,
                 window=self._window,
                 cores=cores,
-                partitions=self._partitions.get(run_id, (0, None))[1],
+                partitions=self._partitions.of(run_id),
             )
             if seen is not None and seen.works:
                 windows.append(seen)
@@ -115,11 +117,17 @@ class SparkEngine:
             if self.stopped.wait(min(POLL, left) if self.pool.watching else left):
                 return False
             if self.pool.watching:
-                try:
-                    self._track(self._rest.executors(), time.time())
-                except EngineError:
-                    continue  # the next observation reports it
+                self.look()
         return True
+
+    def look(self) -> None:
+        """Look at the action in flight, to time it."""
+        with contextlib.suppress(EngineError):  # the next observation reports it
+            self._track(self._rest.executors(), time.time())
+
+    def slots(self) -> tuple[Slot, ...]:
+        """The executors, also before the first batch."""
+        return tuple(self._slots(self._rest.executors(), time.time()).values())
 
     def _track(self, executors: list[Executor], now: float) -> None:
         self.pool.track(executors, now)
@@ -143,41 +151,22 @@ class SparkEngine:
                     self._stages.add([s for old in mine if (s := self._rest.stage(old.id))])
         self._settled = {run_id: batches[-1].id for run_id, batches in queries.items()}
 
-    def _read_partitions(self, queries: Mapping[str, list[Batch]]) -> None:
-        """Of the busiest stage of the newest batch, of the busiest queries."""
-        busiest = {run: busiest_stage(b, self._stages.of(run)) for run, b in queries.items()}
-        chosen = sorted(
-            ((run, stage) for run, stage in busiest.items() if stage is not None),
-            key=lambda item: -item[1].busy,
-        )
-        known, self._partitions = self._partitions, {}
-        for run, stage in chosen[:MOST_TASK_LISTS]:
-            if run not in known or known[run][0] != stage.id:
-                known[run] = (stage.id, partitions_of(stage, self._rest.tasks(stage)))
-            self._partitions[run] = known[run]
-
     def _slots(self, executors: list[Executor], now: float) -> dict[str, Slot]:
         """Executors as slots; CPU and load since the last observation."""
-        application = self._context.applicationId
-        cpu = self._cluster.cpu_seconds(application) if self._cluster else {}
+        alive = [e for e in executors if e.alive]
+        used: Mapping[str, float] = {}
+        if self._meter is not None:
+            used = self._meter.used(self._context.applicationId, {e.id: e.cores for e in alive})
         slots = {}
-        kept = {}
-        for e in executors:
-            if not e.alive:
-                continue
-            kept[e.id] = (now, e.task_seconds, cpu.get(e.id))
-            used = load = None
+        for e in alive:
+            load = None
             if e.id in self._last and now > self._last[e.id][0]:
-                then, tasks, cpu_then = self._last[e.id]
-                elapsed = (now - then) * e.cores
-                load = min(1.0, (e.task_seconds - tasks) / elapsed)
-                if cpu_then is not None and e.id in cpu and self._cluster is not None:
-                    share = self._cluster.share(e.id, application)
-                    used = (cpu[e.id] - cpu_then) / (elapsed * (share or 1.0))
-            slots[e.id] = Slot(id=e.id, node=e.host, cpu=used, load=load)
+                then, tasks = self._last[e.id]
+                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
+            slots[e.id] = Slot(id=e.id, node=e.host, cpu=used.get(e.id), load=load)
         if not executors and self._context.master.startswith("local["):
             if self._driver_cores is None:
                 self._driver_cores = self._rest.driver_cores()
             slots = {str(n): Slot(id=str(n)) for n in range(self._driver_cores)}
-        self._last = kept
+        self._last = {e.id: (now, e.task_seconds) for e in alive}
         return slots

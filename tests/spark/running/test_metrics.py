@@ -15,9 +15,10 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Snapshot
 from penstock.core.sanity import believable
+from penstock.measure.values import Batch
 from penstock.spark.engine import SparkEngine
 from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.spark.measure.progress import batch_of
 from penstock.spark.pipelines.nexmark import QUERIES, Settings, frames, start, stop
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from penstock.core.model import Change
+from penstock.measure.values import Executor
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.rest import Executor, Rest
+from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines.nexmark import (
     QUERIES,
     Settings,

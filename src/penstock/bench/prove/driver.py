@@ -21,10 +21,10 @@ from penstock.bench.prove.seesaw import Seesaw
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
 from penstock.core.ports import Policy
+from penstock.measure.metrics import POOL
 from penstock.policies import create
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.local.driver import Driver, settle
-from penstock.spark.measure.metrics import POOL
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Trace

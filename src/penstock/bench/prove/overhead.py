@@ -22,9 +22,10 @@ from penstock.bench.prove import stage
 from penstock.bench.prove.proof import Check, Proof, Say
 from penstock.bench.statistics import estimate
 from penstock.core.errors import EngineError, InputError
+from penstock.measure.values import Batch
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.progress import Batch, recent_batches
+from penstock.spark.measure.progress import recent_batches
 from penstock.spark.pipelines import nexmark
 
 QUERY = "q1"

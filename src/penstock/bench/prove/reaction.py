@@ -23,12 +23,12 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
 from penstock.core.model import Rescale
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Batch
 from penstock.policies import DS2
 from penstock.report.runs import JOURNAL
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.metrics import POOL
-from penstock.spark.measure.progress import Batch
 from penstock.spark.pipelines import nexmark
 
 QUERY = "q1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.spark.measure.metrics import POOL
+from penstock.measure.metrics import POOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

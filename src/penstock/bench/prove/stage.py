@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import EngineError
-from penstock.spark.measure.progress import Batch, batch_of
+from penstock.measure.values import Batch
+from penstock.spark.measure.progress import batch_of
 from penstock.spark.pipelines import nexmark
 from penstock.spark.pipelines.nexmark import NexmarkQuery, Settings
 from penstock.workloads.nexmark import NexmarkStream

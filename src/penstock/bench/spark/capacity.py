@@ -16,7 +16,7 @@ from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import EngineError
-from penstock.spark.measure.progress import Batch
+from penstock.measure.values import Batch
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
@@ -80,7 +80,7 @@ def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
     density = float(rows)
     before: Size | None = None
     for _ in range(ROUNDS):
-        warm = rig.cluster.warm
+        warm = rig.warm
         batches = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
         density = rate(batches)
         now = rows, sum(b.duration for b in batches) / len(batches)
@@ -98,7 +98,7 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
         return
     rig.say(f"{query}: warming up…")
     for _ in range(ROUNDS):
-        warm = rig.cluster.warm
+        warm = rig.warm
         saturated(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
         if warm:
             break

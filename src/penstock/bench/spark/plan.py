@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.bench.cell import Cell
+from penstock.bench.labels import policy_label
+from penstock.bench.spark.allocation import TIMEOUTS, allocation_of
 from penstock.bench.spark.settings import SparkSettings
 from penstock.report import units
 
@@ -14,13 +16,18 @@ START = 25.0  # seconds: cluster, driver and first executor
 MEASURE = 90.0  # seconds: the capacity of a query
 BETWEEN = 15.0  # seconds: executors leave, a query starts and stops
 CHECK = 20.0  # seconds: comparing a result
+SESSION = 12.0  # seconds: another kind of session
+WARM_UP = 20.0  # seconds: the first run of a query in it
 
 
 def wall_seconds(cells: Sequence[Cell], seeds: int, settings: SparkSettings) -> float:
     """About how long a bench takes; known before it begins, as time is compressed by a factor."""
     run = sum(settings.clock(cell.seconds) + BETWEEN for cell in cells) * seeds
     checks = CHECK * len(cells) if settings.check else 0.0
-    return START + MEASURE * len({cell.query for cell in cells}) + run + checks
+    queries = len({cell.query for cell in cells})
+    kinds = len({None, *map(allocation_of, cells)})
+    sessions = (kinds - 1) * seeds * (SESSION + WARM_UP * queries)
+    return START + MEASURE * queries + run + checks + sessions
 
 
 def query_times(query: str) -> dict[str, float]:
@@ -37,7 +44,7 @@ def query_times(query: str) -> dict[str, float]:
 
 
 def thesis_times(cells: Sequence[Cell]) -> dict[str, float]:
-    """Every time that is compressed, by name, in thesis seconds."""
+    """Every time that is compressed by the speed, by name, in thesis seconds."""
     found: dict[str, float] = {}
     for cell in cells:
         found |= {"period": cell.period, "slo": cell.slo}
@@ -50,6 +57,21 @@ def thesis_times(cells: Sequence[Cell]) -> dict[str, float]:
     return found
 
 
+def timeouts(cells: Sequence[Cell]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Those of Spark's own allocation, by policy and name: thesis seconds, and what Spark is told.
+
+    It takes whole seconds, at least 1, so they are not compressed by exactly the speed.
+    """
+    found: dict[str, dict[str, tuple[float, float]]] = {}
+    for cell in cells:
+        allocation = allocation_of(cell)
+        if allocation is not None:
+            given, told = cell.create_policy(), allocation.policy
+            both = {name: (getattr(given, name), getattr(told, name)) for name in TIMEOUTS}
+            found[policy_label(cell)] = both
+    return found
+
+
 def scaled(cells: Sequence[Cell], settings: SparkSettings) -> dict[str, Any]:
     """The settings, and every time of thesis and clock; for the configuration of a run."""
     return {
@@ -58,6 +80,11 @@ def scaled(cells: Sequence[Cell], settings: SparkSettings) -> dict[str, Any]:
         "seconds": {
             name: {"thesis": thesis, "clock": settings.clock(thesis)}
             for name, thesis in thesis_times(cells).items()
+        }
+        | {
+            f"{policy} {name}": {"thesis": thesis, "clock": told}
+            for policy, both in timeouts(cells).items()
+            for name, (thesis, told) in both.items()
         },
     }
 
@@ -84,11 +111,23 @@ def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
         f"  {name.replace('_', '-'):<16} {units.seconds(thesis):>8} → {settings.clock(thesis):g} s"
         for name, thesis in thesis_times(cells).items()
     ]
+    lines += _timeout_lines(cells, settings)
     if settings.trigger * speed >= slo:
         lines += [
             f"Every second will be late: a trigger is not shorter than the slo of {slo:g} s.",
             "  Set a longer slo, a longer minute or a shorter trigger.",
         ]
+    return lines
+
+
+def _timeout_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
+    lines = []
+    for policy, both in timeouts(cells).items():
+        lines += [f"{policy}: Spark takes whole seconds on the clock, at least 1:"]
+        for name, (thesis, told) in both.items():
+            line = f"  {name.replace('_', '-'):<25} {units.seconds(thesis):>8} → {told:g} s"
+            exact = told == settings.clock(thesis)
+            lines += [line if exact else f"{line}, {told * settings.speed:g} s of thesis time"]
     return lines
 
 

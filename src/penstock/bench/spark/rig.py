@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.bench.calibrate import resize
+from penstock.bench.spark.allocation import Allocation
 from penstock.bench.spark.settings import SparkSettings
+from penstock.core.errors import EngineError, InputError
+from penstock.measure.values import Executor
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.rest import Executor, Rest
+from penstock.spark.measure.rest import Rest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +28,8 @@ FULL_SPEED = 1.0  # of a core
 class Rig:
     """One cluster and one session for all runs; a context manager that leaves nothing behind.
 
-    ``say`` gets one line per step of progress.
+    Only a run under Spark's own allocation needs another kind of session, see ``use``. ``say``
+    gets one line per step of progress.
     """
 
     def __init__(self, settings: SparkSettings, *, say: Callable[[str], None]) -> None:
@@ -33,6 +38,20 @@ class Rig:
         self.warmed: set[str] = set()
         self._cluster: LocalCluster | None = None
         self._session: Any = None
+        self._allocation: Allocation | None = None
+
+    def use(self, allocation: Allocation | None) -> None:
+        """Have this kind of session from now on; one of another kind ends, the cluster stays.
+
+        A new session has a new driver, which has to warm up again.
+        """
+        if allocation == self._allocation:
+            return
+        self._allocation = allocation
+        session, self._session = self._session, None
+        self.warmed.clear()
+        if session is not None:
+            session.stop()
 
     @property
     def cluster(self) -> LocalCluster:
@@ -41,17 +60,28 @@ class Rig:
         assert self._cluster is not None
         return self._cluster
 
+    @property
+    def warm(self) -> bool:
+        """Whether all executors are past their time at full speed; not while one leaves."""
+        try:
+            return self.cluster.warm
+        except InputError:
+            return False
+
     def session(self) -> SparkSession:
         """The session, on a new cluster if there is none."""
-        if self._session is None:
-            settings = self.settings
+        settings, allocation = self.settings, self._allocation
+        if self._cluster is None:
             spec = ClusterSpec(slots=settings.slots, cpu_share=settings.cpu_share)
             self._cluster = LocalCluster(spec, say=self.say).start()
+        if self._session is None:
             conf = {
                 "spark.sql.shuffle.partitions": str(settings.partitions),
                 "spark.ui.retainedDeadExecutors": "1000",  # their times are read after a run
             }
-            self._session = self._cluster.session("penstock bench", start_with=1, conf=conf)
+            first = 1 if allocation is None else allocation.start
+            conf |= {} if allocation is None else allocation.conf()
+            self._session = self._cluster.session("penstock bench", start_with=first, conf=conf)
         session: SparkSession = self._session
         return session
 
@@ -82,13 +112,11 @@ class Rig:
             yield
             return
         here = list(cluster.executors())
-        for executor in here:
-            cluster.set_share(executor, FULL_SPEED)
+        _set_shares(cluster, here, FULL_SPEED)
         try:
             yield
         finally:
-            for executor in set(here) & set(cluster.executors()):
-                cluster.set_share(executor, share)
+            _set_shares(cluster, here, share)
 
     def renew(self) -> None:
         """Give the cluster up; the next use starts a new one."""
@@ -107,3 +135,9 @@ class Rig:
         trace: TracebackType | None,
     ) -> None:
         self.renew()
+
+
+def _set_shares(cluster: LocalCluster, executors: Iterable[str], share: float) -> None:
+    for executor in executors:
+        with contextlib.suppress(InputError, EngineError):  # it has left
+            cluster.set_share(executor, share)

@@ -1,4 +1,7 @@
-"""One run of a cell on Spark: a fresh query under the workload, with the policy acting."""
+"""One run of a cell on Spark: a fresh query under the workload, with the policy acting.
+
+If the policy is Spark's own allocation, Spark acts and what it did is seen in its executors.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 from penstock.bench import oracle
 from penstock.bench.cell import Cell, Outcome, figures_of
 from penstock.bench.recording import Recording, Watched
+from penstock.bench.spark.allocation import actions_seen
 from penstock.bench.spark.capacity import events_of, query_settings
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.ending import final_moment, stopping
@@ -22,12 +26,13 @@ from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.thesis_time import Scale, ThesisTime
 from penstock.bench.trace import trace_of
-from penstock.core.errors import EngineError, NotReady
-from penstock.core.loop import Decision, Loop, State
+from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.loop import Decision, Loop, Mode, State
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Batch, Executor
+from penstock.policies import SparkDra
 from penstock.spark.engine import SparkEngine
-from penstock.spark.measure.metrics import POOL
-from penstock.spark.measure.progress import Batch, ProgressLog
-from penstock.spark.measure.rest import Executor
+from penstock.spark.measure.progress import ProgressLog
 from penstock.spark.pipelines import nexmark
 
 LEAD = 5.0  # seconds from the start of a query to that of its load
@@ -116,6 +121,7 @@ class _Notes:
     ) -> None:
         self.cell, self.seed, self.scale = cell, seed, scale
         self.policy = cell.create_policy()
+        self.allocated = isinstance(self.policy, SparkDra)  # Spark acts, the loop only looks
         self.recording = Recording(journal, cell.header(self.policy, seed))
         self.figures: Mapping[str, float] = {}
         self.cpu: list[tuple[float, float]] = []
@@ -149,13 +155,14 @@ class _Notes:
 
 
 def _act(rig: Rig, running: Any, notes: _Notes) -> None:
-    """Let the policy act until the end of the load."""
+    """Let the policy act, or watch Spark act, until the end of the load."""
     spark, settings, cell = rig.session(), rig.settings, notes.cell
     window = max(settings.clock(cell.period), WINDOW_TRIGGERS * settings.trigger)
     engine = SparkEngine(spark, window=window, cluster=rig.cluster)
     log, watched = ProgressLog(), Watched(notes.policy)
     compressed = ThesisTime(engine, notes.scale)
-    loop = Loop(compressed, watched, cell.guards, mode="act", seed=notes.seed, record=notes.record)
+    mode: Mode = "advise" if notes.allocated else "act"
+    loop = Loop(compressed, watched, cell.guards, mode=mode, seed=notes.seed, record=notes.record)
     engine.attach()
     log.attach(spark)
     try:
@@ -183,7 +190,7 @@ def _tick(loop: Loop, running: Any, notes: _Notes) -> None:
         notes.faults = 0
     except NotReady:
         return
-    except EngineError as error:
+    except (EngineError, InputError) as error:  # an executor may leave while it is looked at
         notes.faults += 1
         if notes.faults > MOST_FAULTS:
             raise EngineError(f"{notes.cell.key}: no observation any more: {error}") from error
@@ -218,6 +225,8 @@ def _outcome(
         raise EngineError(f"{cell.key}: the query finished no batch")
     series = series_of(load.thesis, cell.seconds, scale, observed)
     curve, actions = capacity.curve, notes.recording.actions
+    if notes.allocated:
+        actions = actions_seen(series.slots[POOL], scale.speed)
     demand = demand_of(curve, series, scale, capacity.slots)
     scores = spark_scores(
         series,

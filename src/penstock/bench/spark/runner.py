@@ -11,6 +11,7 @@ from penstock.bench import trace as traces
 from penstock.bench.cell import Cell, Outcome
 from penstock.bench.results import SCORES, TRACES, read_scores
 from penstock.bench.runner import JOURNALS, Book, begin, check
+from penstock.bench.spark.allocation import Allocation, allocation_of
 from penstock.core.errors import InputError, MissingError
 
 ATTEMPTS = 2
@@ -52,7 +53,8 @@ def run(
 ) -> list[Failure]:
     """Run what ``folder`` does not hold yet; the runs that failed twice.
 
-    Seed by seed, so that an interrupted bench has the same seeds of all cells. Each finished run
+    Seed by seed, so that an interrupted bench has the same seeds of all cells; within a seed by
+    kind of session, so that few are started. Each finished run
     is one line of ``scores.jsonl``, a journal (with ``journals``) and a trace. ``finished`` is
     called for every run, also for those of a former call; ``failed`` with whether it is tried
     again.
@@ -61,10 +63,12 @@ def run(
     begin(folder, cells, seeds)
     done = {run for run, _ in read_scores(folder)}
     failures: list[Failure] = []
+    kind: Allocation | None = None  # of the session that is there; ours measures first
     with Book(folder / SCORES) as book:
         for seed in seeds:
-            for cell in cells:
+            for cell in by_session(cells, kind):
                 if (cell.key, seed) not in done:
+                    kind = allocation_of(cell)
                     first = seed == seeds[0]
                     name = cell.key if first else f"{cell.key}-seed{seed}"
                     journal = folder / JOURNALS / f"{name}.jsonl" if journals else None
@@ -77,6 +81,12 @@ def run(
                     book.add(cell.key, seed, outcome.scores)
                 finished(cell, seed)
     return failures
+
+
+def by_session(cells: Sequence[Cell], kind: Allocation | None) -> list[Cell]:
+    """The cells of each kind of session together: first of this kind, else in the order given."""
+    kinds = list(dict.fromkeys([kind, *map(allocation_of, cells)]))
+    return sorted(cells, key=lambda cell: kinds.index(allocation_of(cell)))
 
 
 def _attempt(

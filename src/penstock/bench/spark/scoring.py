@@ -9,8 +9,8 @@ from penstock.bench.oracle import Demand
 from penstock.bench.scores import Actions, Stage, series_scores
 from penstock.bench.spark.thesis_time import Scale
 from penstock.capacity.curve import PowerCurve
+from penstock.measure.metrics import POOL
 from penstock.simulator.series import Series
-from penstock.spark.measure.metrics import POOL
 
 ON_THE_CLOCK = ("latency_mean", "latency_p95", "latency_p99", "e2e_mean", "e2e_p95", "e2e_p99")
 """Scores that are also given in seconds on the clock, as ``<name>_real``."""

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.bench.spark.thesis_time import Scale
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Batch, Executor
 from penstock.simulator.series import Floats, Series
-from penstock.spark.measure.metrics import POOL
-from penstock.spark.measure.progress import Batch
-from penstock.spark.measure.rest import Executor
 from penstock.workloads.patterns import Pattern, offered_at
 
 POINTS = 32  # at which the moments of a batch's records are looked up

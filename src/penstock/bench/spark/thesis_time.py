@@ -43,6 +43,7 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "batch_interval": "seconds",
         "offered_rate": "rate",
         "processed_rate": "rate",
+        "output_rate": "rate",
         "lag": "records",
         "lag_seconds": "seconds",
         "latency_p50": "seconds",

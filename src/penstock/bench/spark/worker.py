@@ -9,6 +9,7 @@ from typing import Self
 
 from penstock.bench.cell import Cell, Outcome
 from penstock.bench.spark import capacity
+from penstock.bench.spark.allocation import allocation_of
 from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.run import Watch, run_on_spark
@@ -37,6 +38,7 @@ class SparkWorker:
     def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
         """Run a cell once; the first seed is checked if the settings say so."""
         known = self._capacity(cell.query)
+        self._rig.use(allocation_of(cell))
         capacity.warm_up(self._rig, cell.query, known)
         return run_on_spark(
             self._rig,
@@ -55,6 +57,7 @@ class SparkWorker:
     def _capacity(self, query: str) -> Capacity:
         known = read_capacities(self._folder)
         if query not in known:
+            self._rig.use(None)  # it takes executors that stay as many as they are
             known[query] = capacity.measure(self._rig, query)
             write_capacities(self._folder, known)
         return known[query]

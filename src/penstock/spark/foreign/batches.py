@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from penstock.core.errors import EngineError
+from penstock.measure.values import Batch, Source, Stage
 from penstock.spark.foreign.reader import Execution, Key
-from penstock.spark.measure.progress import Batch, Source
-from penstock.spark.measure.rest import Stage
 
 KEPT = 500  # batches per query; at one per second more than any window needs
 CLOCKS = 60.0  # seconds that a batch may end after now before its times cannot be true

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.core.loop import Decision
 from penstock.core.model import Change
-from penstock.spark.measure.metrics import POOL
+from penstock.measure.metrics import POOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

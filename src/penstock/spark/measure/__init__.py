@@ -1,1 +1,1 @@
-"""What Spark says of its queries, as one ``Snapshot``; figures are defined in docs/metrics.md."""
+"""What Spark says of its queries: progress events and REST answers, as typed values."""

@@ -6,75 +6,15 @@ import json
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from penstock.measure.values import Batch, Source
 from penstock.spark.measure.listener import Ears, Listener
 
 KEPT = 500  # batches per query; at one per second more than any window needs
 MOST_QUERIES = 100  # running at once in a session
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """One source of a query at the planning of a batch, in records.
-
-    ``rows`` what the batch read of it · ``available`` what existed then, ``taken`` what this batch
-    and its forerunners took, both counted from the beginning of the source; ``None`` where the
-    source does not tell · ``waiting`` what it did not take, by partition (``topic-0``), where the
-    offsets have them.
-    """
-
-    rows: int
-    available: int | None = None
-    taken: int | None = None
-    name: str = ""
-    waiting: Mapping[str, int] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One micro-batch; seconds and records.
-
-    ``start`` when it was planned · ``available`` records that existed then, ``taken`` those
-    that it and its forerunners took (both counted from the beginning of the source, ``None``
-    where the source does not tell) · ``sources`` the same of each, in the order of the plan ·
-    ``state`` its stateful operators, in the order of the flow, with the rows
-    and bytes that they hold together · ``idle`` marks a moment at which the query had nothing to
-    do: no batch ran.
-    """
-
-    query: str
-    run_id: str
-    id: int
-    start: float
-    duration: float
-    rows: int
-    available: int | None = None
-    taken: int | None = None
-    sources: tuple[Source, ...] = ()
-    state: tuple[str, ...] = ()
-    state_rows: int = 0
-    state_bytes: int = 0
-    idle: bool = False
-
-    @property
-    def end(self) -> float:
-        """When it was committed."""
-        return self.start + self.duration
-
-    @property
-    def lag(self) -> int | None:
-        """Records that existed when it was planned and that it did not take."""
-        if self.available is None or self.taken is None:
-            return None
-        return max(0, self.available - self.taken)
-
-    @property
-    def inputs(self) -> tuple[Source, ...]:
-        """Its sources, at least one."""
-        return self.sources or (Source(rows=self.rows, available=self.available, taken=self.taken),)
 
 
 def batch_of(progress: Mapping[str, Any]) -> Batch:
@@ -99,6 +39,7 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         state=tuple(str(o["operatorName"]) for o in reversed(operators)),
         state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
         state_bytes=sum(int(o.get("memoryUsedBytes", 0)) for o in operators),
+        written=_written(progress.get("sink")),
     )
 
 
@@ -110,6 +51,12 @@ def _source(document: Mapping[str, Any]) -> Source:
         name=str(document.get("description", "")),
         waiting=_waiting(document.get("latestOffset"), document.get("endOffset")),
     )
+
+
+def _written(sink: Any) -> int | None:
+    """Files and ``foreachBatch`` say −1."""
+    rows = sink.get("numOutputRows") if isinstance(sink, Mapping) else None
+    return rows if isinstance(rows, int) and rows >= 0 else None
 
 
 def _total(counts: Sequence[int | None]) -> int | None:
@@ -169,8 +116,7 @@ class ProgressLog:
             last = kept[-1] if kept else None
         if last is not None:
             now = datetime.fromisoformat(timestamp).timestamp()
-            sources = tuple(replace(s, rows=0) for s in last.sources)
-            self.add(replace(last, start=now, duration=0.0, rows=0, sources=sources, idle=True))
+            self.add(last.idle_at(now))
 
     def forget(self, run_id: str) -> None:
         """Drop a query that has ended."""

@@ -5,74 +5,14 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock.core.errors import EngineError
+from penstock.measure.partitions import MOST_TASKS
+from penstock.measure.values import Executor, Stage, Task
 
 LOOK_AHEAD = 3  # stage ids that may be missing before we believe that there are no newer ones
-MOST_TASKS = 64  # tasks read of a stage, the longest first
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A stage with all its attempts; times in seconds, summed over its tasks.
-
-    ``run_time`` includes waiting for CPU under a quota; ``fetch_wait`` is the part of it spent
-    waiting for shuffle blocks. ``tasks`` are its partitions, 0 if it was skipped. Records are
-    those of the partitions, each counted once; times are those of all attempts. ``attempt`` is the
-    newest; ``failed`` whether that one failed, so that another may follow.
-    """
-
-    id: int
-    run_id: str | None
-    batch: int | None
-    done: bool
-    tasks: int
-    run_time: float
-    cpu_time: float
-    fetch_wait: float
-    input_records: int
-    read_records: int
-    write_records: int
-    attempt: int = 0
-    failed: bool = False
-
-    @property
-    def busy(self) -> float:
-        """Seconds that its tasks kept a core, summed."""
-        return max(0.0, self.run_time - self.fetch_wait)
-
-    @property
-    def retried(self) -> bool:
-        """Whether its figures may change after it has ended, or those of the stages before it."""
-        return self.failed or self.attempt > 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One task of a stage: which partition, on which executor, seconds on a core, records read."""
-
-    partition: int
-    executor: str
-    busy: float
-    records: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executor:
-    """One executor, alive or gone; times are seconds since the epoch."""
-
-    id: str
-    host: str
-    cores: int
-    alive: bool
-    added: float
-    removed: float | None
-    task_seconds: float
-    completed_tasks: int
-    active_tasks: int
 
 
 class Rest:

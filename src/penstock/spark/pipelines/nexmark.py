@@ -25,6 +25,7 @@ from penstock.spark.pipelines.running import (
     wait_until_ready,
     watermark_of,
 )
+from penstock.spark.sources.kafka import KafkaTopics
 from penstock.spark.sources.nexmark import batch, stream
 from penstock.workloads.nexmark import NexmarkStream
 
@@ -52,9 +53,19 @@ __all__ = [
 ]
 
 
-def frames(spark: SparkSession, query: NexmarkQuery, events: NexmarkStream) -> Frames:
-    """The tables that a query reads, as streams."""
-    return {table: stream(spark, events, table, columns) for table, columns in query.tables.items()}
+def frames(
+    spark: SparkSession,
+    query: NexmarkQuery,
+    events: NexmarkStream,
+    topics: KafkaTopics | None = None,
+) -> Frames:
+    """The tables that a query reads, as streams: of the embedded source, or from Kafka."""
+    if topics is None:
+        return {t: stream(spark, events, t, columns) for t, columns in query.tables.items()}
+    return {
+        table: topics.stream(spark, table, columns, events.limit(table))
+        for table, columns in query.tables.items()
+    }
 
 
 def batch_frames(
@@ -77,18 +88,21 @@ def start(
     trigger: float,
     name: str | None = None,
     sink: Literal["parquet", "noop"] = "parquet",
+    topics: KafkaTopics | None = None,
 ) -> StreamingQuery:
     """Start a query with a batch every ``trigger`` seconds; 0 starts each after the last.
+
+    It reads the embedded source, or ``topics`` in Kafka that a producer writes ``events`` to.
 
     Its checkpoint is in ``folder/checkpoint``. Its result goes to Parquet files in
     ``folder/result``, each row exactly once, also when executors come and go or the query is
     started again on the same folder; ``sink="noop"`` throws it away, to measure the query.
     Returns when the query has opened its sources; raises if it cannot.
     """
-    _check(query, events, settings)
+    _check(query, events, settings, 0.0 if topics is None else topics.spread)
     if not trigger >= 0:
         raise InputError(f"trigger = {trigger} must be ≥ 0 seconds; 0 starts a batch at once")
-    result = query.build(frames(spark, query, events), settings)
+    result = query.build(frames(spark, query, events, topics), settings)
     writer = (
         result.writeStream.queryName(name or query.name)
         .outputMode("append")
@@ -148,12 +162,15 @@ def _started(writer: DataStreamWriter) -> StreamingQuery:
     return running
 
 
-def _check(query: NexmarkQuery, events: NexmarkStream, settings: Settings) -> None:
-    if settings.watermark < events.events.disorder:
+def _check(
+    query: NexmarkQuery, events: NexmarkStream, settings: Settings, spread: float = 0.0
+) -> None:
+    if settings.watermark < (least := events.events.disorder + spread):
+        between = f" and {spread:g} s between partitions" if spread else ""
         raise InputError(
             f"watermark = {settings.watermark:g} s is below the events' disorder of "
-            f"{events.events.disorder:g} s: late events would be dropped. Set it to "
-            f"{events.events.disorder:g} or more"
+            f"{events.events.disorder:g} s{between}: late events would be dropped. Set it to "
+            f"{least:g} or more"
         )
     if absent := [table for table in query.tables if table not in events.tables]:
         raise InputError(

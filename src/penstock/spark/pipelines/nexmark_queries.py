@@ -72,7 +72,8 @@ class NexmarkQuery:
     ``tables`` the columns it reads of each table, in the order of its sources · ``time`` the
     column of the result that says when a row is final: an event's own time (``date_time``, the
     row is final once later events have come) or the end of its window · ``emits`` whether rows
-    come as soon as their events are read or when the watermark closes their window.
+    come as soon as their events are read or when the watermark closes their window ·
+    ``transform`` makes it of frames that have a watermark already, if it is stateful.
     """
 
     name: str
@@ -86,6 +87,8 @@ class NexmarkQuery:
 
     def build(self, frames: Frames, settings: Settings) -> DataFrame:
         """The result over streaming or batch frames of its tables."""
+        if self.stateful:
+            frames = {table: watermarked(frame, settings) for table, frame in frames.items()}
         return self.transform(frames, settings).select(*self.columns)
 
     def final(self, until: float) -> Column:
@@ -93,6 +96,11 @@ class NexmarkQuery:
         moment = F.timestamp_micros(F.lit(round(until * 1e6)))
         time = F.col(self.time)
         return time < moment if self.time == "date_time" else time <= moment
+
+
+def watermarked(frame: DataFrame, settings: Settings) -> DataFrame:
+    """A millisecond more than asked: Spark's join drops a row that comes at the watermark."""
+    return frame.withWatermark("date_time", f"{round(settings.watermark * 1e3) + 1} milliseconds")
 
 
 def currency_conversion(frames: Frames, settings: Settings) -> DataFrame:
@@ -115,9 +123,9 @@ def local_items(frames: Frames, settings: Settings) -> DataFrame:
     An auction meets its seller if they appear within five minutes of each other; without that
     bound a join of two streams has to keep every row for ever.
     """
-    persons = _with_watermark(frames["person"], settings).where(F.col("state").isin(*NEAR_STATES))
+    persons = frames["person"].where(F.col("state").isin(*NEAR_STATES))
     auctions = (
-        _with_watermark(frames["auction"], settings)
+        frames["auction"]
         .where(F.col("category") == CATEGORY)
         .select("seller", F.col("id").alias("auction"), F.col("date_time").alias("opened"))
     )
@@ -137,7 +145,7 @@ def hot_items(frames: Frames, settings: Settings) -> DataFrame:
     size = _duration(settings.scaled(HOT_MINUTES * MINUTE))
     slide = _duration(settings.scaled(HOT_SLIDE_MINUTES * MINUTE))
     counts = (
-        _with_watermark(frames["bid"], settings)
+        frames["bid"]
         .groupBy(F.window("date_time", size, slide).alias("window"), "auction")
         .agg(F.count("*").alias("bids"))
     )
@@ -155,12 +163,8 @@ def new_users(frames: Frames, settings: Settings) -> DataFrame:
     """Q8: persons who opened an auction in the tumbling window in which they registered."""
     size = _duration(settings.scaled(NEW_USER_SECONDS))
     window = F.window("date_time", size)
-    persons = _with_watermark(frames["person"], settings).select(
-        "id", window.alias("window"), "name"
-    )
-    auctions = _with_watermark(frames["auction"], settings).select(
-        F.col("seller").alias("id"), window.alias("window")
-    )
+    persons = frames["person"].select("id", window.alias("window"), "name")
+    auctions = frames["auction"].select(F.col("seller").alias("id"), window.alias("window"))
     both = persons.join(auctions, ["id", "window"]).dropDuplicates(["id", "window"])
     return both.select("id", "name", *_bounds())
 
@@ -173,7 +177,7 @@ def user_sessions(frames: Frames, settings: Settings) -> DataFrame:
     """
     gap = settings.scaled(SESSION_GAP_SECONDS)
     return (
-        _with_watermark(frames["bid"], settings)
+        frames["bid"]
         .groupBy("bidder", F.session_window("date_time", _duration(gap)))
         .agg(
             F.count("*").alias("bids"),
@@ -181,11 +185,6 @@ def user_sessions(frames: Frames, settings: Settings) -> DataFrame:
             (F.max("date_time") + _interval(gap)).alias("session_end"),
         )
     )
-
-
-def _with_watermark(frame: DataFrame, settings: Settings) -> DataFrame:
-    """A millisecond more than asked: Spark's join drops a row that comes at the watermark."""
-    return frame.withWatermark("date_time", f"{round(settings.watermark * 1e3) + 1} milliseconds")
 
 
 def _bounds() -> tuple[Column, Column]:

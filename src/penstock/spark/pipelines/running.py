@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import EngineError
+from penstock.spark.kafka.records import complete_rows
 from penstock.spark.pipelines.nexmark_queries import NexmarkQuery
 from penstock.workloads.nexmark import NexmarkStream
 
@@ -28,9 +29,12 @@ def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
 
 
 def consumed_of(progress: Mapping[str, Any] | None) -> tuple[int, ...]:
-    """Rows of each source that batches up to this one have read, in the order of the sources."""
+    """Rows of each source that batches up to this one have read, in the order of the sources.
+
+    Of Kafka, the first so many rows that are all read; some partitions may be further.
+    """
     ends = [source["endOffset"] for source in (progress or {}).get("sources", ())]
-    return tuple(0 if not end else int(_parsed(end)["offset"]) for end in ends)
+    return tuple(0 if not end else _rows(_parsed(end)) for end in ends)
 
 
 def complete_at(events: NexmarkStream, until: float) -> float:
@@ -106,6 +110,14 @@ def stop(running: StreamingQuery, *, within: float = STOP_SECONDS) -> None:
 
 def _parsed(offset: Any) -> Any:
     return json.loads(offset) if isinstance(offset, str) else offset
+
+
+def _rows(offset: Mapping[str, Any]) -> int:
+    """Of the embedded source ``{"offset": n}``, of Kafka ``{topic: {partition: n}}``."""
+    if "offset" in offset:
+        return int(offset["offset"])
+    (partitions,) = offset.values()
+    return complete_rows({int(partition): int(end) for partition, end in partitions.items()})
 
 
 def _behind(running: StreamingQuery, until: float) -> str:

@@ -17,7 +17,7 @@ from penstock.core.errors import InputError, unknown
 from penstock.core.guard_values import DURATIONS, FIELDS, guard_value
 from penstock.core.guards import Blackout, Guards
 from penstock.core.toml_file import seconds
-from penstock.policies import POLICIES
+from penstock.policies import DECIDING, spark_dra
 
 PRODUCTION = Guards(tolerance=0.1, cool_down=60.0, drain=30.0)
 ENVIRONMENT, SPARK = "PENSTOCK_", "spark.penstock."
@@ -88,7 +88,7 @@ class Key:
 
     def _bound(self) -> str:
         words = {
-            "policy": f"one of {', '.join(POLICIES)}",
+            "policy": f"one of {', '.join(DECIDING)}",
             "mode": "advise or act",
             "count": "a whole number",
             "duration": 'seconds or a duration such as "30s"',
@@ -161,8 +161,10 @@ def _times(value: Any) -> tuple[Blackout, ...] | None:
 
 
 def _policy(value: Any) -> str | None:
-    if isinstance(value, str) and value not in POLICIES:
-        raise unknown("policy", value, POLICIES)
+    if value == spark_dra.NAME:
+        raise spark_dra.refused("in an Autoscaler, run or advise")
+    if isinstance(value, str) and value not in DECIDING:
+        raise unknown("policy", value, DECIDING)
     return value if isinstance(value, str) else None
 
 

@@ -63,6 +63,15 @@ class Releases:
         high = int(self.offered[min(after, len(self.offered) - 1)])
         return low + bisect_right(range(low, high), moment, key=self._one)
 
+    def longest(self, count: int) -> int:
+        """Within so many microseconds so many events are released, whenever that begins.
+
+        To the width of the grid, and not less; without the end, where there are no more.
+        """
+        ends = np.searchsorted(self.offered, self.offered + count, side="left")
+        ends = np.minimum(ends, len(self.offered) - 1)
+        return int((self.moments[ends] - self.moments).max())
+
     def _one(self, place: int) -> int:
         return int(self.at(np.array([place], dtype=np.int64))[0])
 

@@ -84,6 +84,14 @@ class NexmarkStream:
             return self.max_rows
         return self.max_rows // self._order.width * self._order.sizes[table]
 
+    @property
+    def longest_batch(self) -> float | None:
+        """Seconds of event time that a micro-batch covers at most; ``None`` without a limit."""
+        if self.max_rows is None:
+            return None
+        spread = self._releases.longest(self.max_rows + self._order.width) / 1e6
+        return spread + self.events.disorder
+
     def release_times(self, table: Table, first: int, end: int) -> Whole:
         """When rows ``first`` to ``end`` − 1 are released, in microseconds since the epoch."""
         self._check(table, first, end)

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.core.model import QuerySeen, SourceSeen
-from penstock.spark.measure.costs import HISTORY
-from penstock.spark.measure.latency import Intake, intakes_of, latency_of
-from penstock.spark.measure.partitions import Partitions
-from penstock.spark.measure.progress import Batch, Source
-from penstock.spark.measure.rest import Stage
-from penstock.spark.measure.works import Demand, Ledger, Work, ledger_of, total, works_of
+from penstock.measure.costs import HISTORY
+from penstock.measure.latency import Intake, intakes_of, latency_of
+from penstock.measure.partitions import Partitions
+from penstock.measure.values import Batch, Source, Stage
+from penstock.measure.works import Demand, Ledger, Work, ledger_of, total, works_of
 
 MOST_PARTITIONS = 64  # of a source, whose lag is kept
 LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
@@ -149,6 +148,7 @@ def _seen(recent: Sequence[Batch], demand: Demand, whole: Ledger, span: float) -
     rows = sum(b.rows for b in recent)
     worked = [b for b in recent if b.rows] or [b for b in recent if not b.idle]
     last = recent[-1]
+    written = total([b.written for b in recent])
     cost = whole.cost()
     return QuerySeen(
         batches=sum(not b.idle for b in recent),
@@ -157,6 +157,7 @@ def _seen(recent: Sequence[Batch], demand: Demand, whole: Ledger, span: float) -
         batch_interval=demand.interval,
         offered_rate=demand.rate(None),
         processed_rate=rows / span,
+        output_rate=None if written is None else written / span,
         lag=demand.lag(None),
         state_rows=last.state_rows if last.state else None,
         state_bytes=last.state_bytes if last.state else None,

@@ -11,8 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from penstock.spark.measure.progress import Batch
-from penstock.spark.measure.rest import Stage
+from penstock.measure.values import Batch, Stage
 
 KEPT_BATCHES = 500  # of each query, as many as its progress is kept for
 MOST_QUERIES = 100
@@ -144,13 +143,17 @@ def _split(stages: Sequence[Stage], count: int) -> tuple[list[Stage], list[Stage
 
     Where too few read anything, those that read nothing at all make up for it.
     """
-    by_doubt = sorted(stages, key=lambda s: (not _reads(s), s.read_records > 0, s.id))
-    chosen = {s.id for s in by_doubt[:count]}
+    chosen = {s.id for s in stages if _reads(s)}
+    if len(chosen) != count:
+        by_doubt = sorted(stages, key=lambda s: (not _reads(s), s.read_records > 0, s.id))
+        chosen = {s.id for s in by_doubt[:count]}
     return [s for s in stages if s.id in chosen], [s for s in stages if s.id not in chosen]
 
 
 def _sides(batch: Batch, reading: Sequence[Stage], sources: int) -> list[int]:
     """The index of the source of each reading stage: the one that reports as many rows."""
+    if sources == 1:
+        return [0] * len(reading)
     rows = [*(s.rows for s in batch.inputs), *[0] * sources][:sources]
     by_rows = sorted(range(sources), key=lambda i: -rows[i])
     by_records = sorted(range(len(reading)), key=lambda i: -reading[i].input_records)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.spark.measure.costs import Cost, explains, fit
-from penstock.spark.measure.progress import Batch
-from penstock.spark.measure.rest import Stage
-from penstock.spark.measure.stages import Role, names_of, roles_of, upstream_of
+from penstock.measure.costs import Cost, explains, fit
+from penstock.measure.stages import Role, names_of, roles_of, upstream_of
+from penstock.measure.values import Batch, Stage
 
 LEAST_RECORDS = 100  # with fewer in a window, the fixed cost of tasks is all that is measured
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from penstock.spark.measure.progress import Batch, Source
+from penstock.measure.values import Batch, Source
 
 Floats = npt.NDArray[np.float64]
 

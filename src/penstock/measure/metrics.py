@@ -12,9 +12,9 @@ from dataclasses import replace
 from penstock.core.errors import NotReady
 from penstock.core.model import OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.spark.measure.rest import Executor
-from penstock.spark.measure.window import QueryWindow, query_window
-from penstock.spark.measure.works import Work
+from penstock.measure.values import Executor
+from penstock.measure.window import QueryWindow, query_window
+from penstock.measure.works import Work
 
 __all__ = ["POOL", "QueryWindow", "query_window", "snapshot"]
 

@@ -1,0 +1,135 @@
+"""How much faster a bench is when its runs are spread over Spark than in one process.
+
+The same runs are done here, one after the other, and on ``local[2]``; again and again in turn, so
+that both see the same machine. The speed-up is by the clock on the wall, so on a quiet machine;
+beside it what it could be at most, by the CPU time that both have used. Spark takes some seconds
+to start, whatever the bench: the budget is for what comes after, and the whole stands beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.table import Table
+
+from penstock.bench.cell import Cell
+from penstock.bench.masters import Master
+from penstock.bench.on_spark import OnSpark
+from penstock.bench.runner import Way, cores, run
+from penstock.bench.statistics import Estimate, estimate
+from penstock.core.errors import InputError, MissingError
+from penstock.spark.local.processes import tree_cpu_seconds
+
+BUDGET = 1.6  # times as fast as one process
+SLOTS = 2
+RUNS = 1000
+ROUNDS = 3
+POLICIES = ("ds2", "hpa-cpu", "hpa-varga", "dhalion")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Seconds on the clock, those until Spark was there, and seconds of CPU of all processes."""
+
+    wall: float
+    start: float
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """The same runs in one process and spread over ``slots``, several rounds of both."""
+
+    runs: int
+    slots: int
+    alone: Sequence[Took]
+    spread: Sequence[Took]
+
+    @property
+    def speed_up(self) -> Estimate:
+        """Times as fast as one process, once Spark has started."""
+        return self._ratio(lambda alone, spread: alone.wall / (spread.wall - spread.start))
+
+    @property
+    def whole(self) -> Estimate:
+        """The same with the start of Spark."""
+        return self._ratio(lambda alone, spread: alone.wall / spread.wall)
+
+    @property
+    def at_most(self) -> Estimate:
+        """What CPU time allows: slots · CPU of one process / CPU of all, its start included."""
+        return self._ratio(lambda alone, spread: self.slots * alone.cpu / spread.cpu)
+
+    @property
+    def within_budget(self) -> bool:
+        """Whether the mean keeps the budget."""
+        return self.speed_up.mean >= BUDGET
+
+    def _ratio(self, of: Callable[[Took, Took], float]) -> Estimate:
+        return estimate([of(*both) for both in zip(self.alone, self.spread, strict=True)])
+
+
+def measure(
+    *, runs: int = RUNS, rounds: int = ROUNDS, say: Callable[[str], None] = lambda line: None
+) -> Spread:
+    """So many runs of 140 minutes under the thesis's cosine, by four policies."""
+    if runs < len(POLICIES):
+        raise InputError(f"runs {runs} must be ≥ {len(POLICIES)}, one of each policy")
+    if cores() < SLOTS:
+        raise MissingError(f"{cores()} core here, {SLOTS} are needed to be faster than one process")
+    cells = [Cell(key=p, query="q1", workload="cosine", policy=p) for p in POLICIES]
+    seeds = range(runs // len(cells))
+    _took(cells, seeds[:1])  # compile, fill caches
+    alone, spread = [], []
+    for number in range(1, rounds + 1):
+        alone.append(_took(cells, seeds))
+        spread.append(_took(cells, seeds, master=Master(url=f"local[{SLOTS}]")))
+        say(f"round {number}: {alone[-1].wall:.1f} s alone, {spread[-1].wall:.1f} s spread")
+    return Spread(runs=len(cells) * len(seeds), slots=SLOTS, alone=alone, spread=spread)
+
+
+def _took(cells: Sequence[Cell], seeds: Sequence[int], *, master: Master | None = None) -> Took:
+    steps = [time.perf_counter()]
+    before, cpu = _cpu_seconds(), 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal cpu
+        if done == total:  # while the processes of Spark are still there
+            cpu = _cpu_seconds() - before
+
+    way: Way | None = None
+    if master is not None:
+        way = OnSpark(master, say=lambda line: steps.append(time.perf_counter()))
+    with TemporaryDirectory(prefix="penstock-") as folder:
+        run(cells, seeds, Path(folder), workers=1, way=way, progress=progress)
+    wall = time.perf_counter() - steps[0]
+    return Took(wall=wall, start=steps[-1] - steps[0], cpu=cpu)
+
+
+def _cpu_seconds() -> float:
+    return tree_cpu_seconds([os.getpid()])[os.getpid()]
+
+
+def main() -> int:
+    """Measure, print, and say by the exit code whether the budget was kept."""
+    console, errors = Console(), Console(stderr=True)
+    result = measure(say=errors.print)
+    table = Table(title=f"{result.runs} simulated runs, local[{result.slots}] over one process")
+    for column in ("speed-up", "with the start", "at most, by CPU", "budget"):
+        table.add_column(column, justify="right")
+    figures = (result.speed_up, result.whole, result.at_most)
+    table.add_row(
+        *(f"{each.mean:.2f} ±{each.half_width or 0:.2f}" for each in figures), f"{BUDGET:g}"
+    )
+    console.print(table)
+    if not result.within_budget:
+        console.print(
+            f"[red]missed: {result.speed_up.mean:.2f} times as fast, the budget is {BUDGET:g}"
+        )
+    return 0 if result.within_budget else 1

@@ -1,0 +1,1 @@
+"""Batches, stages and executors as one ``Snapshot``: pure, the same for Spark and its simulator."""

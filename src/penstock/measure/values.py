@@ -1,0 +1,136 @@
+"""What Spark tells of micro-batches, stages, tasks and executors, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source of a query at the planning of a batch, in records.
+
+    ``rows`` what the batch read of it · ``available`` what existed then, ``taken`` what this batch
+    and its forerunners took, both counted from the beginning of the source; ``None`` where the
+    source does not tell · ``waiting`` what it did not take, by partition (``topic-0``), where the
+    offsets have them.
+    """
+
+    rows: int
+    available: int | None = None
+    taken: int | None = None
+    name: str = ""
+    waiting: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One micro-batch; seconds and records.
+
+    ``start`` when it was planned · ``available`` records that existed then, ``taken`` those
+    that it and its forerunners took (both counted from the beginning of the source, ``None``
+    where the source does not tell) · ``sources`` the same of each, in the order of the plan ·
+    ``state`` its stateful operators, in the order of the flow, with the rows
+    and bytes that they hold together · ``written`` rows that the sink took, ``None`` where it
+    does not tell · ``idle`` marks a moment at which the query had nothing to do: no batch ran.
+    """
+
+    query: str
+    run_id: str
+    id: int
+    start: float
+    duration: float
+    rows: int
+    available: int | None = None
+    taken: int | None = None
+    sources: tuple[Source, ...] = ()
+    state: tuple[str, ...] = ()
+    state_rows: int = 0
+    state_bytes: int = 0
+    written: int | None = None
+    idle: bool = False
+
+    @property
+    def end(self) -> float:
+        """When it was committed."""
+        return self.start + self.duration
+
+    @property
+    def lag(self) -> int | None:
+        """Records that existed when it was planned and that it did not take."""
+        if self.available is None or self.taken is None:
+            return None
+        return max(0, self.available - self.taken)
+
+    @property
+    def inputs(self) -> tuple[Source, ...]:
+        """Its sources, at least one."""
+        return self.sources or (Source(rows=self.rows, available=self.available, taken=self.taken),)
+
+    def idle_at(self, now: float) -> Batch:
+        """The moment, after this batch, at which the query had nothing to do."""
+        sources = tuple(replace(s, rows=0) for s in self.sources)
+        written = None if self.written is None else 0
+        return replace(
+            self, start=now, duration=0.0, rows=0, written=written, sources=sources, idle=True
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A stage with all its attempts; times in seconds, summed over its tasks.
+
+    ``run_time`` includes waiting for CPU under a quota; ``fetch_wait`` is the part of it spent
+    waiting for shuffle blocks. ``tasks`` are its partitions, 0 if it was skipped. Records are
+    those of the partitions, each counted once; times are those of all attempts. ``attempt`` is the
+    newest; ``failed`` whether that one failed, so that another may follow.
+    """
+
+    id: int
+    run_id: str | None
+    batch: int | None
+    done: bool
+    tasks: int
+    run_time: float
+    cpu_time: float
+    fetch_wait: float
+    input_records: int
+    read_records: int
+    write_records: int
+    attempt: int = 0
+    failed: bool = False
+
+    @property
+    def busy(self) -> float:
+        """Seconds that its tasks kept a core, summed."""
+        return max(0.0, self.run_time - self.fetch_wait)
+
+    @property
+    def retried(self) -> bool:
+        """Whether its figures may change after it has ended, or those of the stages before it."""
+        return self.failed or self.attempt > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task of a stage: which partition, on which executor, seconds on a core, records read."""
+
+    partition: int
+    executor: str
+    busy: float
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """One executor, alive or gone; times are seconds since the epoch."""
+
+    id: str
+    host: str
+    cores: int
+    alive: bool
+    added: float
+    removed: float | None
+    task_seconds: float
+    completed_tasks: int
+    active_tasks: int

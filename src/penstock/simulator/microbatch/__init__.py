@@ -1,0 +1,31 @@
+"""Spark's micro-batches as an engine: trigger, waves of tasks, executors that come and go."""
+
+from __future__ import annotations
+
+from penstock.simulator.microbatch.dra import Allocation
+from penstock.simulator.microbatch.engine import MicroBatchEngine
+from penstock.simulator.microbatch.profile import (
+    ExecutorProfile,
+    Profile,
+    QueryProfile,
+    SourceProfile,
+    StageProfile,
+    StateProfile,
+    read_profile,
+    write_profile,
+)
+from penstock.simulator.microbatch.record import Record
+
+__all__ = [
+    "Allocation",
+    "ExecutorProfile",
+    "MicroBatchEngine",
+    "Profile",
+    "QueryProfile",
+    "Record",
+    "SourceProfile",
+    "StageProfile",
+    "StateProfile",
+    "read_profile",
+    "write_profile",
+]

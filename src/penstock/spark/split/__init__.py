@@ -1,0 +1,1 @@
+"""Split pipelines: one Spark application per operator, joined by topics, one Penstock for all."""

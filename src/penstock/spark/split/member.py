@@ -1,0 +1,139 @@
+"""An application as a member of a split pipeline: it answers to the controller."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from penstock import __version__
+from penstock.core.codec import from_json, to_json
+from penstock.core.errors import InputError, NotReady
+from penstock.core.model import Change
+from penstock.measure.metrics import POOL
+from penstock.spark.engine import SparkEngine
+from penstock.spark.pipelines.running import watermark_of
+from penstock.spark.split.wire import Address, Document, Server
+
+LOOK = 0.5  # seconds between looks at an action in flight
+
+
+def offsets_of(offset: Any) -> dict[str, int]:
+    """Records before an offset of Kafka's, by topic.
+
+    >>> offsets_of('{"bid": {"0": 3, "1": 4}}')
+    {'bid': 7}
+    """
+    document = json.loads(offset) if isinstance(offset, str) else offset or {}
+    return {topic: sum(ends.values()) for topic, ends in document.items()}
+
+
+class Member:
+    """Lets the controller of a split pipeline observe and resize this application.
+
+    ::
+
+        with Member(spark, listen="/run/penstock/map.sock", max_executors=8):
+            query.awaitTermination()
+
+    ``listen`` the path of a socket, or host:port with a ``key`` (else the environment's
+    ``PENSTOCK_KEY``) · ``max_executors`` the last gate, whatever the controller decides ·
+    ``window`` seconds of finished batches that an observation covers · ``most_rows`` that a
+    batch may take, if it is limited: what waits beyond it counts as a full buffer.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        *,
+        listen: str | Path,
+        key: str | None = None,
+        min_executors: int = 1,
+        max_executors: int | None = None,
+        window: float = 15.0,
+        most_rows: int | None = None,
+    ) -> None:
+        if max_executors is not None and not 1 <= min_executors <= max_executors:
+            raise InputError(
+                f"min_executors = {min_executors} must be at least 1 and at most "
+                f"max_executors = {max_executors}"
+            )
+        self._spark = spark
+        self._engine = SparkEngine(spark, window=window)
+        if max_executors is not None:
+            self._engine.pool.limits = (min_executors, max_executors)
+        self._address = Address.parse(listen)
+        self._key = key
+        self._most_rows = most_rows
+        self._lock = threading.Lock()  # the engine is asked by one at a time
+        self._server: Server | None = None
+        self._timer: threading.Thread | None = None
+
+    def __enter__(self) -> Member:
+        self._engine.pool.refuse_if_not_ours()
+        self._engine.stopped.clear()
+        self._engine.attach()
+        self._server = Server(self._address, self._answer, key=self._key)
+        self._timer = threading.Thread(target=self._time, name="penstock-timer", daemon=True)
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
+        self._engine.detach()
+        if self._timer is not None:
+            self._timer.join(2 * LOOK)
+
+    def _answer(self, question: Document) -> Document:
+        with self._lock:
+            match question.get("ask"):
+                case "observe":
+                    return self._observe()
+                case "status":
+                    return self._status()
+                case "apply":
+                    self._engine.apply({POOL: from_json(Change, question["change"])})
+                    return {}
+                case other:
+                    raise InputError(f"cannot answer {other!r}; is the controller newer than this?")
+
+    def _observe(self) -> Document:
+        why, seen = "", None
+        try:
+            seen = self._engine.observe()
+        except NotReady as error:
+            why = str(error)
+        slots = seen.pools[POOL] if seen is not None else self._engine.slots()
+        return {
+            "penstock": __version__,
+            "application": self._spark.sparkContext.applicationId,
+            "time": time.time(),
+            "seen": None if seen is None else to_json(seen),
+            "why": why,
+            "slots": to_json(slots),
+            "most_rows": self._most_rows,
+        }
+
+    def _status(self) -> Document:
+        """How far the queries are: rows taken by topic, and the lowest watermark."""
+        taken: dict[str, int] = {}
+        watermarks = []
+        for query in self._spark.streams.active:
+            progress: Any = query.lastProgress or {}
+            watermarks.append(watermark_of(progress))
+            for source in progress.get("sources", ()):
+                for topic, rows in offsets_of(source.get("endOffset")).items():
+                    taken[topic] = max(taken.get(topic, 0), rows)
+        known = [w for w in watermarks if w is not None]
+        return {"taken": taken, "watermark": min(known) if len(known) == len(watermarks) else None}
+
+    def _time(self) -> None:
+        """Look at an action in flight, so that its cost is known to half a second."""
+        stopped = self._engine.stopped
+        while not stopped.wait(LOOK):
+            if self._engine.pool.watching:
+                with self._lock:
+                    self._engine.look()

@@ -1,0 +1,147 @@
+"""Tasks on executors: closed forms, and a simulation of every task by another library."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.simulator.microbatch import ExecutorProfile
+from penstock.simulator.microbatch.agenda import Agenda
+from penstock.simulator.microbatch.pool import Pool, StageRun
+
+seconds = st.floats(min_value=0.01, max_value=5.0)
+
+
+class Stages:
+    """Submits stages to a pool and remembers when each ended."""
+
+    def __init__(self, size: int, profile: ExecutorProfile | None = None) -> None:
+        self.agenda = Agenda()
+        self.pool = Pool(profile or ExecutorProfile(), self.agenda, size=size, seed=1)
+        self.ends: dict[int, float] = {}
+
+    def run(self, number: int, tasks: list[float], *, job: int = 0, at: float = 0.0) -> StageRun:
+        run = StageRun(job=job, stage=number, seconds=list(tasks), writes=False, done=self._done)
+        self.agenda.at(at, self.pool.submit, run)
+        return run
+
+    def _done(self, run: StageRun) -> None:
+        self.ends[run.stage] = self.agenda.now
+
+
+@given(tasks=st.integers(1, 60), slots=st.integers(1, 20), cores=st.integers(1, 3), cost=seconds)
+def test_equal_tasks_take_whole_waves(tasks: int, slots: int, cores: int, cost: float) -> None:
+    stages = Stages(slots, ExecutorProfile(cores=cores))
+    stages.run(0, [cost] * tasks)
+    stages.agenda.run(1e6)
+    assert stages.ends[0] == pytest.approx(math.ceil(tasks / (slots * cores)) * cost)
+
+
+@given(
+    slots=st.integers(1, 6),
+    stages=st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.floats(min_value=0.0, max_value=6.0),
+            st.lists(seconds, min_size=1, max_size=12),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+)
+def test_the_same_as_a_simulation_of_every_task(
+    slots: int, stages: list[tuple[int, float, list[float]]]
+) -> None:
+    """Slots as a priority resource: earlier jobs first, then earlier stages and partitions."""
+    ours = Stages(slots)
+    for number, (job, at, tasks) in enumerate(stages):
+        ours.run(number, tasks, job=job, at=at)
+    ours.agenda.run(1e6)
+    world = simpy.Environment()
+    cores = simpy.PriorityResource(world, capacity=slots)
+    ends: dict[int, float] = {}
+
+    def task(number: int, place: tuple[int, int, int], at: float, cost: float):  # type: ignore[no-untyped-def]
+        yield world.timeout(at)
+        with cores.request(priority=place) as turn:  # type: ignore[arg-type]
+            yield turn
+            yield world.timeout(cost)
+        ends[number] = max(ends.get(number, 0.0), world.now)
+
+    for number, (job, at, tasks) in enumerate(stages):
+        for partition, cost in enumerate(tasks):
+            world.process(task(number, (job, number, partition), at, cost))
+    world.run()
+    assert ours.ends == {n: pytest.approx(end) for n, end in ends.items()}
+
+
+@given(slots=st.integers(1, 8), tasks=st.lists(seconds, min_size=1, max_size=25))
+def test_one_more_executor_never_makes_a_stage_longer(slots: int, tasks: list[float]) -> None:
+    ends = []
+    for size in (slots, slots + 1):
+        stages = Stages(size)
+        stages.run(0, tasks)
+        stages.agenda.run(1e6)
+        ends.append(stages.ends[0])
+    assert ends[1] <= ends[0] + 1e-9
+
+
+def test_an_executor_that_registers_takes_what_waits_and_is_cold() -> None:
+    cold = ExecutorProfile(start=2.0, start_each=1.0, first_task=0.5, slowdown=3.0, warm_up=4.0)
+    stages = Stages(1, cold)
+    stages.pool.total = 3
+    stages.pool.fill()
+    run = stages.run(0, [10.0, 1.0, 1.0, 1.0])
+    stages.agenda.run(1e6)
+    # At 2 s the first new one begins: 3 · 1 s + 0.5 s; at 3 s the second, as cold.
+    assert run.seconds[:3] == [10.0, 3.5, 3.5]
+    # At 5.5 s the first has worked 3.5 s: 1 + 2·e^(−3.5/4).
+    assert run.seconds[3] == pytest.approx(1.0 + 2.0 * math.exp(-3.5 / 4.0))
+    assert stages.ends[0] == 10.0
+    assert [host.added for host in stages.pool.alive.values()] == [0.0, 2.0, 3.0]
+
+
+def test_a_decommissioned_executor_ends_its_task_takes_no_other_and_goes() -> None:
+    stages = Stages(2, ExecutorProfile(leave=1.5))
+    stages.pool.total = 1
+    stages.run(0, [4.0, 4.0, 4.0, 4.0])
+    stages.agenda.at(1.0, stages.pool.decommission, [1])
+    stages.agenda.run(3.0)
+    assert sorted(stages.pool.alive) == [0, 1]
+    stages.agenda.run(100.0)
+    (gone,) = stages.pool.gone
+    assert (gone.number, gone.completed, gone.removed) == (1, 1, 5.5)
+    assert stages.ends[0] == 12.0  # three tasks on the other
+
+
+def test_an_idle_executor_leaves_after_its_delay_and_is_replaced_if_it_is_missed() -> None:
+    stages = Stages(2, ExecutorProfile(leave=1.5, start=30.0))
+    stages.agenda.at(1.0, stages.pool.decommission, [0])
+    stages.run(0, [1.0, 1.0], at=1.2)
+    stages.agenda.run(100.0)
+    assert stages.pool.gone[0].removed == 2.5
+    assert stages.ends[0] == pytest.approx(3.2)
+    assert [host.added for host in stages.pool.alive.values()] == [0.0, 32.5]
+
+
+def test_busy_seconds_are_known_within_a_task() -> None:
+    stages = Stages(1)
+    stages.run(0, [4.0])
+    stages.agenda.run(3.0)
+    (host,) = stages.pool.alive.values()
+    assert (host.worked, host.busy(3.0)) == (0.0, 3.0)
+    stages.agenda.run(9.0)
+    assert (host.worked, host.busy(9.0)) == (4.0, 4.0)
+
+
+def test_tasks_are_spread_over_executors_at_random() -> None:
+    """As in Spark, where few tasks on many executors keep all of them from being idle for long."""
+    stages = Stages(10)
+    for i in range(40):
+        stages.run(i, [0.1], at=float(i))
+    stages.agenda.run(100.0)
+    assert all(host.completed for host in stages.pool.alive.values())

@@ -1,0 +1,39 @@
+"""The benchmark of runs on Spark: its arithmetic, its exit code, what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.bench import spread_speed
+from penstock.bench.spread_speed import Spread, Took, measure
+from penstock.core.errors import InputError, MissingError
+
+ALONE = Took(wall=32.0, start=0.0, cpu=30.0)
+
+
+def spread(wall: float) -> Spread:
+    took = Took(wall=wall, start=4.0, cpu=40.0)
+    return Spread(runs=1000, slots=2, alone=[ALONE] * 3, spread=[took] * 3)
+
+
+def test_the_start_of_spark_stands_beside_the_speed_up() -> None:
+    result = spread(20.0)
+    assert result.speed_up.mean == pytest.approx(32 / 16)
+    assert result.whole.mean == pytest.approx(32 / 20)
+    assert result.at_most.mean == pytest.approx(2 * 30 / 40)
+
+
+@pytest.mark.parametrize(("wall", "code"), [(23.9, 0), (24.1, 1)])
+def test_a_missed_budget_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, wall: float, code: int
+) -> None:
+    monkeypatch.setattr(spread_speed, "measure", lambda say: spread(wall))
+    assert spread_speed.main() == code
+
+
+def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="runs 3 must be ≥ 4"):
+        measure(runs=3)
+    monkeypatch.setattr(spread_speed, "cores", lambda: 1)
+    with pytest.raises(MissingError, match="1 core here"):
+        measure()
