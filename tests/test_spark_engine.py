@@ -25,7 +25,10 @@ class Session:
     def __init__(self, driver: FakeDriver) -> None:
         self.driver = driver
         self.sparkContext = SimpleNamespace(
-            uiWebUrl=driver.url, applicationId="app-1", master="spark://pretended"
+            uiWebUrl=driver.url,
+            applicationId="app-1",
+            master="spark://pretended",
+            getConf=dict,
         )
         self.streams = self
         self.active: list[Any] = []

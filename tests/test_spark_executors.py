@@ -99,6 +99,16 @@ def test_lost_executors_are_left_to_spark_for_a_while() -> None:
     assert state(pool) == (False, False)  # it does not come back: decide on what there is
 
 
+def test_beside_dynamic_allocation_one_that_goes_is_not_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pool = ExecutorPool(FakeSpark(conf={"spark.dynamicAllocation.enabled": "true"}))
+    for now, alive in ((0.0, 3), (10.0, 1), (20.0 + GIVE_UP, 1)):
+        pool.track([executor(n) for n in range(alive)], now=now)
+        assert state(pool) == (False, False)  # advice goes on
+    assert not caplog.records
+
+
 def test_a_gateway_that_is_gone_is_an_engine_error() -> None:
     class Gone(FakeSpark):
         def requestTotalExecutors(self, *args: object) -> bool:  # noqa: N802

@@ -33,11 +33,12 @@ class ActionLog:
 
     An executor that dies is replaced by Spark itself, up to the total that it was told; for
     ``GIVE_UP`` seconds that counts as in flight too, so that nobody acts on a size that is about
-    to change back. ``past`` what the last ``kept`` actions cost.
+    to change back. Not where ``ours`` is false: Spark's dynamic allocation sizes the pool, and
+    one that goes need not come back. ``past`` what the last ``kept`` actions cost.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
+    def __init__(self, kept: int = KEPT, *, ours: bool = True) -> None:
+        self._kept, self._ours = kept, ours
         self.past: list[Rescale] = []
         self._total: int | None = None  # what Spark keeps up, as far as we know
         self._short_since: float | None = None
@@ -73,7 +74,8 @@ class ActionLog:
             self._track_first_task(self._awaiting_first_task, executors, now)
         action = self._action
         if action is None:
-            self._track_lost(sum(e.alive for e in executors), now)
+            if self._ours:
+                self._track_lost(sum(e.alive for e in executors), now)
             return
         new = [e for e in executors if e.alive and e.id not in action.known]
         if action.leaving:

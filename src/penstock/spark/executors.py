@@ -35,7 +35,8 @@ class ExecutorPool:
         self._context = context
         self.limits = limits
         self.frozen = frozen
-        self._log = ActionLog()
+        self._dynamic = _is_dynamic(context)
+        self._log = ActionLog(ours=not self._dynamic)
 
     @property
     def acting(self) -> bool:
@@ -54,8 +55,7 @@ class ExecutorPool:
 
     def refuse_if_not_ours(self) -> None:
         """Raise if something else sizes this application, or if there is nothing to size."""
-        conf = self._context.getConf()
-        if conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
+        if self._dynamic:
             raise InputError(
                 "spark.dynamicAllocation.enabled is true: two auto-scalers would undo each "
                 "other's actions. Set it to false to act, or use mode='advise'"
@@ -123,3 +123,8 @@ class ExecutorPool:
                 backend.decommissionExecutor(executor, reason, False, False)
         except Exception as error:
             raise EngineError(f"could not decommission {', '.join(ids)}: {error}") from error
+
+
+def _is_dynamic(context: Any) -> bool:
+    enabled: str = context.getConf().get("spark.dynamicAllocation.enabled", "false")
+    return enabled.lower() == "true"

@@ -49,6 +49,14 @@ class SplitEngine:
         self._key = key
         self._meters = {name: CpuMeter(cluster) for name in members} if cluster else {}
 
+    def attach(self) -> None:
+        """Nothing to do: every question opens a connection of its own."""
+        self.stopped.clear()
+
+    def detach(self) -> None:
+        """End any wait."""
+        self.stopped.set()
+
     def observe(self) -> Snapshot:
         """All applications at this moment."""
         with ThreadPoolExecutor(len(self._members), thread_name_prefix="penstock-ask") as pool:
