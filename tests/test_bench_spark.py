@@ -17,7 +17,7 @@ from penstock.bench import oracle
 from penstock.bench.cell import Cell, Outcome, run_cell
 from penstock.bench.results import Results
 from penstock.bench.scores import Actions
-from penstock.bench.spark import capacity, plan, runner, worker
+from penstock.bench.spark import batch_size, capacity, plan, runner, worker
 from penstock.bench.spark import load as loads
 from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.load import load_of, squeezed
@@ -441,9 +441,9 @@ def test_full_batches_take_two_triggers_after_a_few_rounds(fixed: float, per_sec
     rows, before = 10_000, None
     for _ in range(capacity.ROUNDS):
         now = rows, fixed + rows / per_second
-        before, rows = now, capacity.next_rows(before, now, target=2.0)
-    ideal = max((2.0 - fixed) * per_second, capacity.LEAST_ROWS)
-    assert ideal / capacity.CLOSE <= rows <= ideal * capacity.CLOSE
+        before, rows = now, batch_size.next_rows(before, now, target=2.0)
+    ideal = max((2.0 - fixed) * per_second, batch_size.LEAST_ROWS)
+    assert ideal / batch_size.CLOSE <= rows <= ideal * batch_size.CLOSE
 
 
 # ---- the runner -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from penstock.bench.cell import Cell, Outcome
 from penstock.bench.finish import finish
 from penstock.bench.results import Results
 from penstock.bench.spark import capacity, runner
-from penstock.bench.spark.run import Moment
+from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.core import journal

@@ -9,7 +9,7 @@ import pytest
 from penstock.bench.results import Results
 from penstock.bench.spark import capacity, runner
 from penstock.bench.spark.allocation import allocation_of
-from penstock.bench.spark.run import Moment
+from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.core import journal

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from penstock.bench import oracle
 from penstock.bench.defaults import workload_parameters
@@ -17,6 +17,7 @@ from penstock.bench.recording import Recording, Watched
 from penstock.bench.scores import Scores, scores_of
 from penstock.bench.spark.settings import LEAST_PERIOD, SparkSettings
 from penstock.bench.trace import Trace, trace_of
+from penstock.bench.twin.twin import Twin
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
@@ -35,6 +36,7 @@ THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.
 
 SPARK_POOL = "executors"  # as penstock.measure.metrics calls it
 LONGEST = 31 * 24 * 60.0  # minutes
+EngineName = Literal["simulated", "spark", "micro-batch"]
 _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
 
 
@@ -47,7 +49,8 @@ class Cell:
     Flink's reactive mode · ``spec`` fields of ``FluidSpec`` to override; tables are merged ·
     ``minutes`` simulated · ``period`` seconds between decisions · ``slo`` seconds of queue
     latency beyond which a second counts as late · ``spark`` how it runs on Spark; simulated if
-    left out. All times are thesis time, also on Spark.
+    left out · ``twin`` what it runs on instead of that Spark. All times are thesis time, also on
+    Spark.
     """
 
     key: str
@@ -65,6 +68,7 @@ class Cell:
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     slo: float = 60.0
     spark: SparkSettings | None = None
+    twin: Twin | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.key):
@@ -89,6 +93,15 @@ class Cell:
                 f"period = {self.period:g} s is {self.spark.clock(self.period):g} s on the clock, "
                 f"less than {LEAST_PERIOD:g}; set a longer period, or a longer minute"
             )
+        if self.twin is not None and self.spark is None:
+            raise InputError("a twin needs the settings of the Spark that it stands for")
+
+    @property
+    def engine(self) -> EngineName:
+        """What it runs on."""
+        if self.spark is None:
+            return "simulated"
+        return "spark" if self.twin is None else "micro-batch"
 
     @property
     def seconds(self) -> int:
@@ -189,6 +202,10 @@ def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool 
 
     The same cell and seed give the same outcome, in whatever process and order.
     """
+    if cell.twin is not None:
+        from penstock.bench.twin.run import run_twin  # it is made of cells
+
+        return run_twin(cell, seed, journal=journal, trace=trace)
     spec, pattern, policy = cell.fluid_spec(), cell.pattern(seed), cell.create_policy()
     engine = FluidEngine(spec, pattern, seconds=cell.seconds, seed=seed)
     watched = Watched(policy)

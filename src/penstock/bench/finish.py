@@ -146,8 +146,7 @@ def group_document(results: Results, group: Group) -> dict[str, Any]:
 
 def _subtitle(results: Results) -> str:
     cells, seeds = len(results.cells), len(results.seeds)
-    settings = results.cells[0].spark
-    how = "simulated" if settings is None else described(settings)
+    how = described(results.cells[0])
     text = f"{cells} cells × {seeds} seeds, {how}"
     if results.complete:
         return text

@@ -33,7 +33,7 @@ def create_folder(spec: BenchSpec, root: Path, *, command: str = "bench") -> Pat
         {
             "penstock": __version__,
             "command": command,
-            "engine": "simulated" if settings is None else "spark",
+            "engine": spec.engine,
             **on_spark,
             "seeds": list(spec.seeds),
             "journals": spec.journals,
@@ -83,9 +83,9 @@ def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> 
 
     On Spark it follows from the spec; else a few of its cells are timed here.
     """
-    settings = cells[0].spark
-    if settings is not None:
-        return wall_seconds(cells, seeds, settings)
+    first = cells[0]
+    if first.engine == "spark" and first.spark is not None:
+        return wall_seconds(cells, seeds, first.spark)
     step = max(1, len(cells) // SAMPLES)
     sampled = cells[::step][:SAMPLES]
     run_cell(sampled[0], 0)  # load and compile

@@ -145,7 +145,8 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
     settings = cells[0].spark
     if settings is not None:
-        note += f"\non Spark in thesis time: {settings.speed:g} s of latency are 1 s on the clock"
+        where = "Spark" if cells[0].twin is None else "Spark's twin"
+        note += f"\non {where} in thesis time: {settings.speed:g} s of latency are 1 s on the clock"
     for cell in cells:
         if results.measured(cell.key, "forecast_error"):
             error = results.estimate(cell.key, "forecast_error")

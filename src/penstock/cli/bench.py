@@ -66,7 +66,7 @@ def bench(
         assert folder is not None
         plan = resumed(folder)
     check_workers(workers)
-    if plan.spark is not None and workers is not None:
+    if plan.engine == "spark" and workers is not None:
         raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
     way = None if on is None else _on_spark(plan, on, workers)
     if dry_run:
@@ -77,7 +77,7 @@ def bench(
     if folder is None:
         runs.check_writable(out)
         folder = create_folder(plan, out)
-    if plan.spark is not None:
+    if plan.engine == "spark":
         _bench_on_spark(plan, folder, as_json)
         return
     run_plan(plan, folder, workers=workers, way=way)
@@ -88,7 +88,7 @@ def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
     from penstock.bench.masters import Master
     from penstock.bench.on_spark import OnSpark
 
-    if plan.spark is not None:
+    if plan.engine == "spark":
         raise InputError(
             f'--on {master}: this bench has engine = "spark" and needs a cluster of its own; '
             "leave out --on, or the engine to simulate it"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
     from penstock.bench.cell import Cell
-    from penstock.bench.spark.run import Moment
+    from penstock.bench.spark.compressed import Moment
     from penstock.bench.spark.runner import Failure
     from penstock.bench.specs.spec import BenchSpec
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.bench.calibrate import full_batches, rate
+from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, Size, close_to, next_rows
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
@@ -24,17 +25,10 @@ from penstock.workloads.patterns import Constant
 SECONDS = 12.0  # of whole batches in a measurement
 ROUND = 2.0  # seconds of batches in a round that only looks for the right size
 ROUNDS = 6
-FIRST_ROWS = 5_000  # per executor, where nothing is known yet
-LEAST_ROWS = 1_000
-TRIGGERS = 2.0  # a full batch takes all executors so many triggers
-CLOSE = 1.5  # batches that are so many times too large or too small will do
-MOST_CHANGE = 4.0  # times the size of one round that the next may have
 BACKLOG = 3_600.0  # seconds of event time that wait at the start
 WARM_BATCHES = 1  # not counted after the start of a query
 GIVE_UP = 240.0
 WATERMARK = 2.0  # thesis seconds
-
-Size = tuple[int, float]  # rows of a batch, and the seconds it took
 
 
 def query_settings(settings: SparkSettings) -> nexmark.Settings:
@@ -86,7 +80,7 @@ def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
         now = rows, sum(b.duration for b in batches) / len(batches)
         rig.say(f"{query}: {rows:,} records in {now[1]:.1f} s{'' if warm else ', warming up'}")
         wanted = next_rows(before, now, target)
-        if warm and wanted / CLOSE <= rows <= wanted * CLOSE:
+        if warm and close_to(rows, wanted):
             break
         before, rows = now if warm else None, wanted
     return rows, density
@@ -103,25 +97,6 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
         if warm:
             break
     rig.warmed.add(query)
-
-
-def next_rows(before: Size | None, now: Size, target: float) -> int:
-    """The size of batches that should take ``target`` seconds, from what the last two took.
-
-    A batch of n records costs c₀ + c₁·n; with one point only, c₀ = 0. Larger batches would blind
-    a policy for longer while one executor works on them, smaller ones would limit all of them.
-
-    >>> next_rows(None, (1_000, 1.0), 2.0), next_rows((1_000, 1.0), (2_000, 1.5), 2.0)
-    (2000, 3000)
-    """
-    rows, seconds = now
-    wanted = rows * target / seconds
-    if before is not None and before[0] != rows:
-        slope = (seconds - before[1]) / (rows - before[0])
-        if slope > 0:
-            wanted = rows + (target - seconds) / slope
-    least = max(LEAST_ROWS, rows / MOST_CHANGE)
-    return round(min(max(wanted, least), rows * MOST_CHANGE))
 
 
 def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:

@@ -99,10 +99,12 @@ def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
         else f"{settings.peak_rate:,.0f} records/s"
     )
     maximum = max(cell.guards.maximum for cell in cells)
+    real = cells[0].twin is None
+    where, first = ("On Spark", ", measured first") if real else ("On Spark's twin", "")
     lines = [
-        f"On Spark, a minute of thesis time lasts {settings.minute:g} s: {speed:g} times as fast.",
+        f"{where}, a minute of thesis time lasts {settings.minute:g} s: {speed:g} times as fast.",
         f"Executors: {settings.slots}{share}; so the guards' maximum is {maximum}.",
-        f"Load: up to {peak}, measured first; the same for all policies.",
+        f"Load: up to {peak}{first}; the same for all policies.",
         f"Trigger: {settings.trigger:g} s on the clock, {settings.trigger * speed:g} s of thesis "
         "time.",
         "Thesis time → on the clock, and likewise for all times of the policies:",
@@ -111,11 +113,24 @@ def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
         f"  {name.replace('_', '-'):<16} {units.seconds(thesis):>8} → {settings.clock(thesis):g} s"
         for name, thesis in thesis_times(cells).items()
     ]
-    lines += _timeout_lines(cells, settings)
+    lines += [*_timeout_lines(cells, settings), *_twin_lines(cells)]
     if settings.trigger * speed >= slo:
         lines += [
             f"Every second will be late: a trigger is not shorter than the slo of {slo:g} s.",
             "  Set a longer slo, a longer minute or a shorter trigger.",
+        ]
+    return lines
+
+
+def _twin_lines(cells: Sequence[Cell]) -> list[str]:
+    """What each query can do, and where that is from."""
+    lines = []
+    for query, twin in {cell.query: cell.twin for cell in cells if cell.twin}.items():
+        can, measured = twin.capacity, twin.profile.measured or "nobody says where"
+        lines += [
+            f"{query}: {can.one:,.0f} records/s on one executor, {can.all:,.0f} on {can.slots}, "
+            f"{can.rows:,} in a batch;",
+            f"  its profile: {measured}",
         ]
     return lines
 
@@ -131,11 +146,15 @@ def _timeout_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
     return lines
 
 
-def described(settings: SparkSettings) -> str:
-    """For the subtitle of a report.
+def described(cell: Cell) -> str:
+    """How a cell runs, for the subtitle of a report.
 
-    >>> described(SparkSettings())
-    'on Spark, one minute = 3 s, 8 executors of 0.2 of a core'
+    >>> described(Cell(key="a", query="q1", workload="cosine", policy="ds2"))
+    'simulated'
     """
+    settings = cell.spark
+    if settings is None:
+        return "simulated"
+    where = "on Spark" if cell.twin is None else "on Spark's twin, simulated"
     share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
-    return f"on Spark, one minute = {settings.minute:g} s, {settings.slots} executors{share}"
+    return f"{where}, one minute = {settings.minute:g} s, {settings.slots} executors{share}"

@@ -11,8 +11,9 @@ from penstock.bench.cell import Cell, Outcome
 from penstock.bench.spark import capacity
 from penstock.bench.spark.allocation import allocation_of
 from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.bench.spark.compressed import Watch
 from penstock.bench.spark.rig import Rig
-from penstock.bench.spark.run import Watch, run_on_spark
+from penstock.bench.spark.run import run_on_spark
 from penstock.bench.spark.settings import SparkSettings
 
 

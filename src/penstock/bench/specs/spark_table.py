@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
+from penstock.bench.cell import EngineName
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import InputError, unknown
 from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
 from penstock.spark.local.cluster_spec import ClusterSpec
 
-ENGINES = ("simulated", "spark")
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 TABLE = "spark"
 _DURATIONS = ("minute", "trigger")
 _WHOLE = ("slots", "partitions")
 _SIMULATED = {"shared": "pipeline", "spec": "pipeline", "profile": ""}  # keys and their tables
 
 
-def engine_settings(file: TomlFile) -> SparkSettings | None:
-    """How the bench runs on Spark; ``None`` if it is simulated."""
+def engine_of(file: TomlFile) -> EngineName:
+    """What a bench runs on."""
     engine = file.document.get("engine", "simulated")
     if not isinstance(engine, str):
         file.fail(f"engine = {engine!r} must be a text", Place(key="engine"))
     if engine not in ENGINES:
         file.fail(str(unknown("engine", engine, ENGINES)), Place(key="engine"))
+    return ENGINES[ENGINES.index(engine)]
+
+
+def engine_settings(file: TomlFile) -> SparkSettings | None:
+    """How the bench runs on Spark or on its twin; ``None`` if it is simulated otherwise."""
+    engine = engine_of(file)
     if engine == "simulated":
         if TABLE in file.document:
-            file.fail('[spark] needs engine = "spark" at the top', Place(table=TABLE))
+            file.fail(
+                '[spark] needs engine = "spark" or "micro-batch" at the top', Place(table=TABLE)
+            )
         return None
-    _refuse_simulated_keys(file)
-    return _settings(file)
+    real = engine == "spark"
+    why = "Spark is real" if real else "profiles say what the query costs"
+    _refuse_simulated_keys(file, why)
+    return _settings(file, real=real)
 
 
-def _settings(file: TomlFile) -> SparkSettings:
+def _settings(file: TomlFile, *, real: bool) -> SparkSettings:
     table = file.document.get(TABLE, {})
     if not isinstance(table, Mapping):
         file.fail(f"spark = {table!r} must be written as a table, [spark]", Place(key=TABLE))
@@ -48,23 +59,24 @@ def _settings(file: TomlFile) -> SparkSettings:
         )
     try:
         settings = SparkSettings(**{key: _typed(key, value) for key, value in table.items()})
-        ClusterSpec(slots=settings.slots, cpu_share=settings.cpu_share)  # can this machine do it
+        if real:  # can this machine do it
+            ClusterSpec(slots=settings.slots, cpu_share=settings.cpu_share)
     except InputError as error:
         file.fail(str(error), Place(table=TABLE, key=mentioned(table, str(error))))
     return settings
 
 
-def _refuse_simulated_keys(file: TomlFile) -> None:
+def _refuse_simulated_keys(file: TomlFile, why: str) -> None:
     for key, table in _SIMULATED.items():
         if not table:
             if key in file.document:
-                file.fail(f"{key} is for simulated benches; Spark is real", Place(key=key))
+                file.fail(f"{key} is for simulated benches; {why}", Place(key=key))
             continue
         found: Any = file.document.get(table, [])
         for number, one in enumerate(found if isinstance(found, list) else [found]):
             if isinstance(one, Mapping) and key in one:
                 place = Place(table=table, number=number, key=key)
-                file.fail(f"{key} is for simulated benches; Spark is real", place)
+                file.fail(f"{key} is for simulated benches; {why}", place)
 
 
 def _typed(key: str, value: Any) -> Any:

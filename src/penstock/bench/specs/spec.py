@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from penstock.bench.cell import Cell
+from penstock.bench.cell import Cell, EngineName
 from penstock.bench.labels import key_of, policy_label
 from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs import tables
 from penstock.bench.specs.check import check_cell
 from penstock.bench.specs.spark_table import TABLE as SPARK
 from penstock.bench.specs.spark_table import engine_settings
+from penstock.bench.specs.twin_keys import KEYS as TWIN
+from penstock.bench.specs.twin_keys import twins
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
@@ -29,7 +31,7 @@ T = TypeVar("T")
 TABLES = ("pipeline", "workload", "policy")
 _TOP = (
     "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", SPARK,
-    *TABLES,
+    *TWIN, *TABLES,
 )  # fmt: skip
 
 
@@ -48,8 +50,13 @@ class BenchSpec:
 
     @property
     def spark(self) -> SparkSettings | None:
-        """How all of its cells run on Spark; ``None`` if they are simulated."""
+        """How all of its cells run on Spark or its twin; ``None`` if simulated otherwise."""
         return self.cells[0].spark if self.cells else None
+
+    @property
+    def engine(self) -> EngineName:
+        """What all of its cells run on."""
+        return self.cells[0].engine if self.cells else "simulated"
 
 
 def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
@@ -73,10 +80,12 @@ def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
 def _cells(file: TomlFile, settings: SparkSettings | None) -> tuple[Cell, ...]:
     profiles, guards = tables.profiles(file), _guards(file, settings)
     period, slo = _duration(file, "period", 15.0), _duration(file, "slo", 60.0)
+    pipelines = tables.pipelines(file)
+    doubles = twins(file, settings, [part.value["query"] for part in pipelines])
     cells: list[Cell] = []
     keys: set[str] = set()
     for pipeline, workload, profile, (limits, limits_label), policy in itertools.product(
-        tables.pipelines(file),
+        pipelines,
         tables.workloads(file),
         profiles,
         guards,
@@ -96,6 +105,7 @@ def _cells(file: TomlFile, settings: SparkSettings | None) -> tuple[Cell, ...]:
                 period=period,
                 slo=slo,
                 spark=settings,
+                twin=doubles.get(pipeline.value["query"]),
             )
             check_cell(cell)
         except InputError as error:

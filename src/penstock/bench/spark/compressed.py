@@ -1,0 +1,169 @@
+"""A run of a cell in thesis time, on Spark or on its twin: the loop, the notes, the outcome.
+
+Either gives an engine on a clock, and afterwards its batches and executors; everything that a
+policy sees and everything that is scored is made from these by the same code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.bench import oracle
+from penstock.bench.cell import Cell, Outcome, figures_of
+from penstock.bench.recording import Recording, Watched
+from penstock.bench.spark.allocation import actions_seen
+from penstock.bench.spark.capacity_file import Capacity
+from penstock.bench.spark.load import Load
+from penstock.bench.spark.scoring import demand_of, spark_scores
+from penstock.bench.spark.series import Observed, series_of
+from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.spark.thesis_time import Scale, ThesisTime
+from penstock.bench.trace import trace_of
+from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.loop import Decision, Loop, Mode, State
+from penstock.core.ports import Engine
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Batch, Executor
+from penstock.policies import SparkDra
+
+WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers
+MOST_FAULTS = 40  # observations in a row that fail before a run does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Where a run is: minutes of thesis time, executors, and records waiting on Spark."""
+
+    cell: Cell
+    seed: int
+    minute: float
+    executors: int
+    lag: float
+
+
+Watch = Callable[[Moment], None]
+
+
+class Notes:
+    """What is written down during a run; ``batches`` by their start."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        seed: int,
+        scale: Scale,
+        *,
+        journal: Path | None = None,
+        watch: Watch = lambda moment: None,
+    ) -> None:
+        self.cell, self.seed, self.scale = cell, seed, scale
+        self.policy = cell.create_policy()
+        self.allocated = isinstance(self.policy, SparkDra)  # Spark acts, the loop only looks
+        self.recording = Recording(journal, cell.header(self.policy, seed))
+        self.figures: Mapping[str, float] = {}
+        self.cpu: list[tuple[float, float]] = []
+        self.batches: dict[float, Batch] = {}
+        self.executors: Sequence[Executor] = ()
+        self.faults = 0  # observations in a row that failed
+        self._watch = watch
+
+    def record(self, decision: Decision, state: State) -> None:
+        """One decision."""
+        self.recording(decision, state)
+        seen = decision.seen
+        shares = [slot.cpu for slot in seen.pools[POOL] if slot.cpu is not None]
+        if shares:
+            self.cpu.append((seen.time, sum(shares) / len(shares)))
+        lag = sum(o.lag or 0.0 for o in seen.operators.values())
+        self._watch(
+            Moment(
+                cell=self.cell,
+                seed=self.seed,
+                minute=seen.time / 60.0,
+                executors=seen.slots(POOL),
+                lag=lag / self.scale.weight,
+            )
+        )
+
+    def collect(self, batches: Iterable[Batch]) -> None:
+        """Batches that have ended."""
+        self.batches |= {b.start: b for b in batches}
+
+
+def window_of(cell: Cell, settings: SparkSettings) -> float:
+    """Seconds on the clock that an observation covers."""
+    return max(settings.clock(cell.period), WINDOW_TRIGGERS * settings.trigger)
+
+
+def act(
+    engine: Engine,
+    notes: Notes,
+    *,
+    now: Callable[[], float] = time.time,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """Let the policy act, or watch Spark act, until the end of the load.
+
+    ``now`` the engine's clock · ``before`` and ``after`` are called around each decision.
+    """
+    cell, watched = notes.cell, Watched(notes.policy)
+    compressed = ThesisTime(engine, notes.scale, now=now)
+    mode: Mode = "advise" if notes.allocated else "act"
+    loop = Loop(compressed, watched, cell.guards, mode=mode, seed=notes.seed, record=notes.record)
+    for _ in range(cell.ticks):
+        compressed.advance(cell.period)
+        if compressed.late < cell.period:  # else the clock has overtaken this decision
+            before()
+            _tick(loop, notes)
+            after()
+    compressed.advance(cell.seconds - cell.ticks * cell.period)
+    watched.check(f"{cell.key}, seed {notes.seed}")
+    notes.figures = figures_of(notes.policy, loop.state.memory)
+
+
+def _tick(loop: Loop, notes: Notes) -> None:
+    """One decision; what cannot be measured now may be at the next."""
+    try:
+        loop.tick()
+        notes.faults = 0
+    except NotReady:
+        return
+    except (EngineError, InputError) as error:  # an executor may leave while it is looked at
+        notes.faults += 1
+        if notes.faults > MOST_FAULTS:
+            raise EngineError(f"{notes.cell.key}: no observation any more: {error}") from error
+
+
+def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
+    """Scores and trace, all in thesis time."""
+    cell, scale = notes.cell, notes.scale
+    observed = Observed(
+        batches=sorted(notes.batches.values(), key=lambda b: b.start),
+        executors=notes.executors,
+        cpu=notes.cpu,
+    )
+    if not any(b.rows for b in observed.batches):
+        raise EngineError(f"{cell.key}: the query finished no batch")
+    series = series_of(load.thesis, cell.seconds, scale, observed)
+    curve, actions = capacity.curve, notes.recording.actions
+    if notes.allocated:
+        actions = actions_seen(series.slots[POOL], scale.speed)
+    demand = demand_of(curve, series, scale, capacity.slots)
+    scores = spark_scores(
+        series,
+        demand,
+        actions,
+        scale=scale,
+        curve=curve,
+        stages=getattr(load.thesis, "stages", ()),
+        slo=cell.slo,
+        figures=notes.figures,
+        measured_cpu=bool(notes.cpu),
+    )
+    scores["peak_rate"] = load.peak
+    trace = trace_of(series, oracle.total(demand), cell.period, actions.times)
+    return Outcome(scores=scores, trace=trace)

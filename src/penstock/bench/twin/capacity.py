@@ -1,0 +1,77 @@
+"""What a profile can do on one executor and on all: measured on it as a bench measures Spark."""
+
+from __future__ import annotations
+
+import statistics
+
+from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, Size, close_to, next_rows
+from penstock.bench.spark.capacity_file import Capacity
+from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.twin.twin import limited, shares_of
+from penstock.core.errors import InputError
+from penstock.measure.values import Batch
+from penstock.simulator.microbatch import MicroBatchEngine, Profile
+from penstock.workloads.patterns import Constant
+
+SECONDS = 12.0  # of whole batches, as on Spark
+REPEATS = 4  # with other noise
+ROUNDS = 12
+GIVE_UP = 600.0  # simulated seconds
+
+
+def capacity_of(profile: Profile, settings: SparkSettings) -> Capacity:
+    """Throughput of one executor and of all, in batches that take all of them two triggers."""
+    most = settings.slots
+    rows = _batch_size(profile, settings)
+    return Capacity(
+        slots=most,
+        one=_throughput(profile, settings, rows, 1),
+        all=_throughput(profile, settings, rows, most),
+        rows=rows,
+    )
+
+
+def _batch_size(profile: Profile, settings: SparkSettings) -> int:
+    rows = FIRST_ROWS * settings.slots
+    before: Size | None = None
+    for _ in range(ROUNDS):
+        batches = _saturated(profile, settings, rows, settings.slots)
+        now = rows, statistics.fmean(b.duration for b in batches)
+        wanted = next_rows(before, now, settings.trigger * TRIGGERS)
+        if close_to(rows, wanted):
+            break
+        before, rows = now, wanted
+    return rows
+
+
+def _throughput(profile: Profile, settings: SparkSettings, rows: int, executors: int) -> float:
+    """Records/s from the first planning to the last commit."""
+    rates = []
+    for seed in range(REPEATS):
+        found = _saturated(profile, settings, rows, executors, seed)
+        rates.append(sum(b.rows for b in found) / (found[-1].end - found[0].start))
+    return statistics.fmean(rates)
+
+
+def _saturated(
+    profile: Profile, settings: SparkSettings, rows: int, executors: int, seed: int = 0
+) -> list[Batch]:
+    """Some seconds of whole batches that always have more to do; without the first."""
+    played = limited(profile, settings, rows)
+    flood = 2.0 * rows / settings.trigger  # twice as much as triggers could take
+    engine = MicroBatchEngine(
+        played,
+        {table: Constant(rps=flood * share) for table, share in shares_of(profile).items()},
+        seconds=GIVE_UP,
+        start=executors,
+        seed=seed,
+    )
+    name = played.queries[0].name
+    while engine.advance(SECONDS / 2):
+        found = [b for b in engine.record().batches[name] if b.rows][1:]
+        if found and found[-1].end - found[0].start >= SECONDS:
+            return found
+    raise InputError(
+        f"the profile of {name} does not finish batches of {rows:,} records within "
+        f"{GIVE_UP:.0f} s on {executors} executors; give the capacities of a bench instead"
+    )

@@ -1,0 +1,66 @@
+"""One run of a cell on Spark's twin: as on Spark, but its executors and its clock are simulated."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.bench.cell import Cell, Outcome
+from penstock.bench.spark.allocation import allocation_of
+from penstock.bench.spark.compressed import Notes, act, outcome_of, window_of
+from penstock.bench.spark.load import load_of, squeezed
+from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.twin.twin import Twin, limited, shares_of
+from penstock.measure.metrics import POOL
+from penstock.simulator.microbatch import MicroBatchEngine
+from penstock.workloads.patterns import Pattern
+
+
+def run_twin(
+    cell: Cell,
+    seed: int,
+    *,
+    journal: Path | None = None,
+    trace: bool = False,
+    luck: int | None = None,
+) -> Outcome:
+    """Run a cell once; see ``run_cell``. ``luck`` seed of the simulated noise, the run's own if
+    left out: another one is another run of the same load.
+    """
+    settings, twin = cell.spark, cell.twin
+    assert settings is not None and twin is not None
+    load = load_of(cell, settings, seed, twin.capacity.all)
+    scale = Scale(start=0.0, speed=settings.speed, rate=load.rate)
+    notes = Notes(cell, seed, scale, journal=journal)
+    engine = _engine(cell, settings, twin, load.pattern, seed if luck is None else luck)
+    with contextlib.closing(notes.recording):
+        act(engine, notes, now=lambda: engine.now)
+        notes.executors = engine.record().executors
+        engine.finish()
+    notes.recording.keep()
+    notes.collect(engine.record().batches[cell.query])
+    outcome = outcome_of(load, twin.capacity, notes)
+    return outcome if trace else replace(outcome, trace=None)
+
+
+def _engine(
+    cell: Cell, settings: SparkSettings, twin: Twin, pattern: Pattern, seed: int
+) -> MicroBatchEngine:
+    """The simulated application, under its own allocation if that is the policy."""
+    allocation = allocation_of(cell)
+    limits = (1, settings.slots) if allocation is None else (allocation.least, allocation.most)
+    return MicroBatchEngine(
+        limited(twin.profile, settings, twin.capacity.rows),
+        {
+            table: squeezed(pattern, speed=1.0, rate=share)
+            for table, share in shares_of(twin.profile).items()
+        },
+        seconds=settings.clock(cell.seconds),
+        start=cell.start_sizes()[POOL],
+        window=window_of(cell, settings),
+        seed=seed,
+        limits=limits,
+        allocation=None if allocation is None else allocation.policy,
+    )

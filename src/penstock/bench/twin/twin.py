@@ -1,0 +1,86 @@
+"""Spark's twin of a query: a measured profile under the settings of a Spark bench."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penstock.bench.spark.capacity_file import Capacity
+from penstock.bench.spark.settings import SparkSettings
+from penstock.core.errors import InputError, unknown
+from penstock.simulator.microbatch.profile import Profile
+from penstock.workloads.nexmark import PRESETS, TABLES, NexmarkStream, Table
+from penstock.workloads.nexmark.events import Order
+from penstock.workloads.patterns import Constant
+
+EVENTS = PRESETS["thesis"]  # as in the benches on Spark
+SHARE = "cpu_share"  # where a profile's provenance says with which it was measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Twin:
+    """What a cell runs on instead of Spark.
+
+    ``profile`` of its query alone · ``capacity`` that its load rests on and that limits its
+    batches. Both are part of a cell, so that a file that is changed later changes no bench.
+    """
+
+    profile: Profile
+    capacity: Capacity
+
+
+def limited(profile: Profile, settings: SparkSettings, rows: int) -> Profile:
+    """A profile with the trigger of a bench and batches of at most ``rows`` records."""
+    tables = _tables(profile)
+    stream = NexmarkStream(
+        events=EVENTS,
+        pattern=Constant(rps=1.0),
+        start=0.0,
+        seconds=1.0,
+        tables=tables,
+        max_rows=rows,
+    )
+    query = profile.queries[0]
+    limits = {str(table): stream.limit(table) for table in tables}
+    sources = tuple(replace(source, max_rows=limits[source.name]) for source in query.sources)
+    return replace(profile, queries=(replace(query, sources=sources, trigger=settings.trigger),))
+
+
+def shares_of(profile: Profile) -> Mapping[str, float]:
+    """The share of all events that each table of a profile has."""
+    order = Order.of(EVENTS, _tables(profile))
+    return {table: size / order.width for table, size in order.sizes.items()}
+
+
+def _tables(profile: Profile) -> tuple[Table, ...]:
+    for name in profile.sources:
+        if name not in TABLES:
+            raise unknown("table", name, TABLES)
+    return tuple(table for table in TABLES if table in profile.sources)
+
+
+def check_profile(profile: Profile, query: str, settings: SparkSettings) -> None:
+    """Refuse a profile that was not measured on this query under these settings."""
+    names = [q.name for q in profile.queries]
+    if names != [query]:
+        raise InputError(f"it is a profile of {', '.join(names)}, not of {query} alone")
+    _tables(profile)
+    for stage in profile.queries[0].stages:
+        if stage.source is not None and stage.tasks != settings.partitions:
+            raise InputError(
+                f"it has {stage.tasks} tasks for the source {stage.source}, the bench has "
+                f"partitions = {settings.partitions}; set it to {stage.tasks}, or measure again"
+            )
+    told = _number(profile.provenance.get(SHARE, ""))
+    if told is not None and told != settings.cpu_share:
+        raise InputError(
+            f"it was measured with {SHARE} {told:g}, the bench has {settings.cpu_share}; a "
+            "profile holds for one share only. Measure it again"
+        )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

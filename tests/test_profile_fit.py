@@ -1,0 +1,446 @@
+"""A profile is found again: simulated with a known one, observed as on Spark, fitted.
+
+The simulator is the oracle: its numbers are known, its noise is drawn, and what it tells is what
+Spark tells. The tolerances are those of about 500 batches of 0.5 to 3 s, as on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from statistics import mean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.bench.profile import lines
+from penstock.bench.profile.driver import makespan
+from penstock.bench.profile.experiment import Detail, Experiment, detail_of
+from penstock.bench.profile.fit import Fit, fit
+from penstock.bench.profile.states import Step, growth
+from penstock.core.errors import InputError, NotReady
+from penstock.core.guards import Guards
+from penstock.core.loop import Loop
+from penstock.measure.values import Stage, Task
+from penstock.policies import create
+from penstock.simulator.microbatch import (
+    ExecutorProfile,
+    MicroBatchEngine,
+    Profile,
+    QueryProfile,
+    SourceProfile,
+    StageProfile,
+    StateProfile,
+)
+from penstock.simulator.microbatch.profile import VERSION
+from penstock.simulator.microbatch.query import grown
+from penstock.workloads.patterns import Cosine, Pattern
+from tests.microbatch_examples import EXECUTOR, counting, joining, single
+from tests.profile_experiments import experiments, resized, saturated
+
+
+def skewed() -> Profile:
+    """One partition has more than twice its share."""
+    made = single(
+        tasks=6,
+        shares=(0.35, 0.13, 0.13, 0.13, 0.13, 0.13),
+        max_rows=8000,
+        trigger=1.0,
+        planning=0.1,
+        commit=0.05,
+        task_noise=0.1,
+        batch_noise=0.05,
+    )
+    return replace(made, executor=EXECUTOR)
+
+
+def stateful() -> Profile:
+    """A partial aggregation with a limit, a hot key, an empty batch at the end."""
+    return _alone(counting())
+
+
+def joined() -> Profile:
+    """Two sources, forgetful state."""
+    sources = (
+        SourceProfile(name="bids", max_rows=6000),
+        SourceProfile(name="people", max_rows=600),
+    )
+    return _alone(joining(sources=sources, trigger=1.0))
+
+
+def noisy() -> Profile:
+    """Tasks that vary by 40 %, batches by 15 %."""
+    made = single(
+        tasks=8, max_rows=8000, trigger=1.0, planning=0.3, task_noise=0.4, batch_noise=0.15
+    )
+    return replace(made, executor=EXECUTOR)
+
+
+def weighty() -> Profile:
+    """State whose rows cost something in every batch."""
+    query = counting()
+    read, count = query.stages
+    assert count.state is not None
+    state = replace(count.state, per_row=3e-4, most_rows=4000.0)
+    return _alone(replace(query, stages=(read, replace(count, state=state))))
+
+
+def _alone(query: QueryProfile) -> Profile:
+    return Profile(version=VERSION, queries=(query,), executor=EXECUTOR)
+
+
+PROFILES: Mapping[str, tuple[Callable[[], Profile], float]] = {
+    "skewed": (skewed, 600.0),
+    "stateful": (stateful, 1500.0),
+    "joined": (joined, 400.0),
+    "noisy": (noisy, 600.0),
+    "weighty": (weighty, 1000.0),
+}
+ALL = pytest.mark.parametrize("name", sorted(PROFILES))
+
+
+@cache
+def observed(name: str) -> tuple[Profile, tuple[Experiment, ...]]:
+    make, rate = PROFILES[name]
+    return make(), tuple(experiments(make(), rate=rate, seed=40))
+
+
+@cache
+def found(name: str) -> tuple[QueryProfile, Fit]:
+    true, runs = observed(name)
+    (query,) = true.queries
+    return query, fit(query.name, runs, query.sources, trigger=query.trigger)
+
+
+def near(value: float, true: float, *, share: float, least: float = 0.0) -> bool:
+    return abs(value - true) <= max(share * true, least)
+
+
+@ALL
+def test_costs_of_every_stage_are_found_again(name: str) -> None:
+    true, got = found(name)
+    assert len(got.query.stages) == len(true.stages)
+    for mine, stage in zip(got.query.stages, true.stages, strict=True):
+        assert mine.tasks == stage.tasks
+        # What a batch of the usual size costs, better than what either number is.
+        usual = 2000.0
+        cost = stage.tasks * stage.fixed + stage.per_record * usual
+        assert near(mine.tasks * mine.fixed + mine.per_record * usual, cost, share=0.03)
+        assert near(mine.per_record, stage.per_record, share=0.05)
+        assert near(mine.fixed, stage.fixed, share=0.2)
+        for number in ("fixed", "per_record"):
+            off = abs(getattr(mine, number) - getattr(stage, number))
+            assert off <= 5.0 * got.errors[f"{mine.name}.{number}"] + 1e-9
+
+
+@ALL
+def test_the_shape_of_the_query_is_found_again(name: str) -> None:
+    true, got = found(name)
+    renamed = {s.name: m.name for s, m in zip(true.stages, got.query.stages, strict=True)}
+    for mine, stage in zip(got.query.stages, true.stages, strict=True):
+        assert mine.source == stage.source
+        assert mine.upstream == tuple(renamed[u] for u in stage.upstream)
+        assert near(mine.selectivity, stage.selectivity, share=0.01)
+        assert (mine.most_out is None) == (stage.most_out is None)
+        if stage.most_out is not None:
+            assert mine.most_out == pytest.approx(stage.most_out, rel=0.02)
+        assert bool(mine.shares) == bool(stage.shares)
+        assert mine.shares == pytest.approx(stage.shares, abs=0.01)
+    assert got.query.sources == true.sources
+    assert got.query.no_data_batch == true.no_data_batch
+
+
+@ALL
+def test_driver_time_and_noise_are_found_again(name: str) -> None:
+    true, got = found(name)
+    assert near(got.query.planning, true.planning, share=0.1)
+    assert near(got.query.commit, true.commit, share=0.1)
+    assert near(got.query.task_noise, true.task_noise, share=0.15)
+    assert near(got.query.batch_noise, true.batch_noise, share=0.25, least=0.03)
+
+
+@ALL
+def test_the_executor_is_found_again(name: str) -> None:
+    _, got = found(name)
+    mine = got.executor
+    assert near(mine.start, EXECUTOR.start, share=0.07)
+    assert near(mine.start_each, EXECUTOR.start_each, share=0.15)
+    assert near(mine.leave, EXECUTOR.leave, share=0.1)
+    assert near(mine.noise, EXECUTOR.noise, share=0.4)
+    assert near(mine.first_task, EXECUTOR.first_task, share=0.35)
+    assert near(mine.slowdown, EXECUTOR.slowdown, share=0.25)
+    assert near(mine.warm_up, EXECUTOR.warm_up, share=0.5)
+    assert near(mine.cpu_idle, EXECUTOR.cpu_idle, share=0.0, least=0.02)
+    assert near(mine.cpu_busy, EXECUTOR.cpu_busy, share=0.02)
+    assert mine.share == 1.0
+
+
+@pytest.mark.parametrize("name", ["stateful", "joined", "weighty"])
+def test_the_state_is_found_again(name: str) -> None:
+    true, got = found(name)
+    mine, state = got.query.stages[-1].state, true.stages[-1].state
+    assert mine is not None and state is not None
+    assert mine.operator == state.operator
+    assert near(mine.rows_per_record, state.rows_per_record, share=0.02)
+    assert (mine.most_rows is None) == (state.most_rows is None)
+    assert (mine.seconds is None) == (state.seconds is None)
+    assert mine.most_rows == pytest.approx(state.most_rows, rel=0.05)
+    assert mine.seconds == pytest.approx(state.seconds, rel=0.05)
+    assert near(mine.bytes_per_row, state.bytes_per_row, share=0.01)
+
+
+def test_rows_of_state_cost_something_only_where_that_is_clear() -> None:
+    costs = {name: found(name)[1].query.stages[-1].state for name in ("stateful", "weighty")}
+    assert costs["stateful"] is not None and costs["stateful"].per_row == 0.0
+    assert costs["weighty"] is not None
+    assert near(costs["weighty"].per_row, 3e-4, share=0.15)
+
+
+def played(profile: Profile, loads: dict[str, Pattern], seed: int) -> tuple[float, float]:
+    """Mean executors under DS2, and the 95th percentile of the latency."""
+    engine = MicroBatchEngine(profile, loads, seconds=900.0, start=2, limits=(1, 12), seed=seed)
+    loop = Loop(engine, create("ds2"), Guards(minimum=1, maximum=12), seed=seed)
+    while engine.advance(15.0):
+        try:
+            loop.tick()
+        except NotReady:
+            continue
+        if engine.now >= engine.seconds:
+            break
+    engine.finish()
+    record = engine.record()
+    latency = record.latency(profile.queries[0].name)
+    assert latency is not None
+    return record.slot_seconds() / record.seconds, latency.p95
+
+
+@ALL
+def test_a_run_that_the_fit_has_not_seen_goes_the_same(name: str) -> None:
+    true, _ = observed(name)
+    _, got = found(name)
+    loads: dict[str, Pattern] = {
+        s.name: Cosine(low=100.0, high=(s.max_rows or 1000) / 2.5, period=300.0)
+        for s in true.queries[0].sources
+    }
+    made = Profile(version=VERSION, queries=(got.query,), executor=got.executor)
+    runs = [(played(true, loads, seed), played(made, loads, seed)) for seed in (1, 2, 3, 4)]
+    assert near(mean(b[0] for _, b in runs), mean(a[0] for a, _ in runs), share=0.05)
+    assert near(mean(b[1] for _, b in runs), mean(a[1] for a, _ in runs), share=0.1)
+
+
+@ALL
+def test_it_says_how_well_it_explains_the_batches_it_was_made_of(name: str) -> None:
+    true, got = found(name)
+    assert {1, 2, 4, 8} <= {e.executors for e in got.explained}
+    often = [e for e in got.explained if e.batches >= 30]
+    for group in often:
+        assert near(group.profile, group.measured, share=0.05)
+    # A batch deviates by its own noise and by that of the tasks that it waits for, not by more.
+    assert got.error <= 1.0 * np.hypot(true.batch_noise, true.task_noise)
+
+
+def test_what_was_not_observed_keeps_its_default_and_is_said() -> None:
+    profile = skewed()
+    runs = [
+        replace(run, tasks={}, details={}, cpu=())
+        for run in (
+            saturated(profile, n, s, seconds=40.0, seed=5) for n in (1, 4) for s in (0.2, 1)
+        )
+    ]
+    got = fit("q", runs, profile.queries[0].sources, trigger=1.0)
+    assert got.executor == ExecutorProfile()
+    assert got.query.stages[0].shares == () and got.query.task_noise == 0.0
+    assert got.query.commit == 0.0
+    said = "\n".join(got.notes)
+    for words in ("no executor was added", "no executor left", "CPU of executors was not seen",
+                  "no tasks were read", "planning includes commit", "data never ended"):  # fmt: skip
+        assert words in said
+
+
+def test_batches_of_one_size_do_not_tell_what_a_task_costs() -> None:
+    profile = skewed()
+    runs = [saturated(profile, n, 1.0, seconds=60.0, seed=n) for n in (2, 8)]
+    got = fit("q", runs, profile.queries[0].sources)
+    (read,) = got.query.stages
+    assert read.fixed == 0.0 and read.per_record * 8000 == pytest.approx(8.6, rel=0.05)
+    assert any("all cost is per record" in note for note in got.notes)
+
+
+def test_time_between_tasks_is_found_and_counted_as_theirs() -> None:
+    """Spark does not count all the time for which a task keeps its slot."""
+    hidden = 0.04
+    true, runs = observed("skewed")
+
+    def quiet(task: Task) -> Task:
+        return replace(task, busy=task.busy - hidden)
+
+    def quieter(stage: Stage) -> Stage:
+        return replace(stage, run_time=stage.run_time - hidden * stage.tasks)
+
+    told = [
+        replace(
+            run,
+            tasks={id: [quiet(t) for t in some] for id, some in run.tasks.items()},
+            stages={id: [quieter(s) for s in some] for id, some in run.stages.items()},
+        )
+        for run in runs
+    ]
+    got = fit("q", told, true.queries[0].sources, trigger=1.0)
+    (read,) = got.query.stages
+    assert near(read.fixed, 0.1, share=0.1)
+    assert near(got.query.planning, 0.1, share=0.2)
+    assert any("keeps its slot for" in note for note in got.notes)
+
+
+def test_states_of_several_operators_are_told_apart_by_the_progress() -> None:
+    """The batch has only their sum; with the detail of each operator they come apart."""
+    read, count = counting().stages
+    assert count.state is not None
+    top = StageProfile(
+        name="top",
+        upstream=("count",),
+        tasks=4,
+        fixed=0.05,
+        per_record=1e-3,
+        state=StateProfile(operator="dedupe", rows_per_record=0.5, seconds=20.0),
+    )
+    profile = _alone(counting(stages=(read, count, top)))
+    runs = [saturated(profile, n, s, seconds=60.0, seed=n) for n in (2, 8) for s in (0.1, 0.5, 1.0)]
+    together = fit("q", runs, profile.queries[0].sources)
+    assert all(s.state is None for s in together.query.stages)
+    assert any("not told apart" in note for note in together.notes)
+
+    apart = []
+    for run in runs:
+        rows, details, before = [0.0, 0.0], {}, 0.0
+        for batch in run.batches:
+            some = sorted(run.stages[batch.id], key=lambda s: s.id)
+            for place, (state, stage) in enumerate(
+                zip((count.state, top.state), some[1:], strict=True)
+            ):
+                assert state is not None
+                added = state.rows_per_record * stage.read_records
+                rows[place] = grown(state, rows[place], added, batch.end - before)
+            before = batch.end
+            assert round(sum(rows)) == batch.state_rows
+            details[batch.id] = Detail(commit=0.1, state=tuple((round(r), 0) for r in rows))
+        apart.append(replace(run, details=details))
+    got = fit("q", apart, profile.queries[0].sources)
+    _, first, second = (s.state for s in got.query.stages)
+    assert first is not None and second is not None
+    assert near(first.rows_per_record, 0.2, share=0.05)
+    assert near(second.rows_per_record, 0.5, share=0.1) and second.seconds is not None
+    assert near(second.seconds, 20.0, share=0.1)
+
+
+def test_too_little_is_refused() -> None:
+    profile = skewed()
+    sources = profile.queries[0].sources
+    with pytest.raises(InputError, match="at least 12 are needed"):
+        fit("q", [saturated(profile, 2, 1.0, seconds=10.0, seed=1)], sources)
+    with pytest.raises(InputError, match="no batch with stages"):
+        fit("q", [], sources)
+    two = (*sources, SourceProfile(name="people"))
+    with pytest.raises(InputError, match="1 stages read sources, but 2"):
+        fit("q", [saturated(profile, 2, 0.1, seconds=30.0, seed=1)], two)
+
+
+def test_batches_on_cold_executors_are_not_counted() -> None:
+    """Executors that came during the only run: what they do at first would raise every cost."""
+    profile = single(tasks=6, max_rows=4000, trigger=1.0, executor=EXECUTOR)
+    got = fit("q", [resized(profile, 500.0, (1, 4, 1, 4), hold=60.0, seed=2),
+                    saturated(profile, 2, 1.0, seconds=60.0, seed=1)],
+              profile.queries[0].sources)  # fmt: skip
+    (read,) = got.query.stages
+    assert near(read.fixed, 0.1, share=0.01) and near(read.per_record, 1e-3, share=0.01)
+
+
+def test_progress_documents_tell_the_commit_and_each_state() -> None:
+    document = {
+        "durationMs": {"addBatch": 900, "commitOffsets": 40, "commitBatch": 2, "walCommit": 30},
+        "stateOperators": [
+            {"operatorName": "stateStoreSave", "numRowsTotal": 7, "memoryUsedBytes": 70},
+            {"operatorName": "dedupe", "numRowsTotal": 5, "memoryUsedBytes": 50},
+        ],
+    }
+    assert detail_of(document) == Detail(commit=0.042, state=((5, 50), (7, 70)))
+    assert detail_of({}) == Detail(commit=0.0)
+
+
+numbers = st.floats(0.0, 10.0)
+
+
+@given(
+    coefficients=st.tuples(numbers, numbers),
+    points=st.lists(st.floats(1.0, 1000.0), min_size=8, max_size=40, unique_by=lambda x: round(x)),
+    outlier=st.floats(2.0, 50.0),
+)
+def test_a_line_is_exact_and_one_outlier_does_not_turn_it(
+    coefficients: tuple[float, float], points: list[float], outlier: float
+) -> None:
+    x = np.array(points)
+    y = coefficients[0] + coefficients[1] * x
+    assert lines.fit([np.ones(len(x)), x], y).values == pytest.approx(
+        coefficients, rel=1e-3, abs=1e-2
+    )
+    y[len(y) // 2] *= outlier
+    got = lines.fit([np.ones(len(x)), x], y)
+    assert min(got.values) >= 0.0
+    said = got.values[0] + got.values[1] * x
+    right = coefficients[0] + coefficients[1] * x
+    assert np.median(np.abs(said - right)) <= 0.05 * np.median(right) + 1e-6
+
+
+@given(
+    seconds=st.lists(st.floats(0.01, 5.0), min_size=1, max_size=30),
+    later=st.lists(st.floats(0.01, 5.0), min_size=1, max_size=30),
+    slots=st.integers(1, 10),
+)
+def test_makespans_lie_between_the_bounds_of_any_list_schedule(
+    seconds: list[float], later: list[float], slots: int
+) -> None:
+    """No idle slot while a task waits [graham69]: ≤ sum ÷ n + (1 − 1 ÷ n)·longest."""
+    total = 0.0
+    for some in (seconds, later):
+        span = makespan([some], [()], slots)
+        assert max(max(some), sum(some) / slots) <= span + 1e-9
+        assert span <= sum(some) / slots + (1 - 1 / slots) * max(some) + 1e-9
+        total += span
+    assert makespan([seconds, later], [(), (0,)], slots) == pytest.approx(total)
+    beside = makespan([seconds, later], [(), ()], slots)
+    assert beside <= total + 1e-9
+    assert beside == pytest.approx(makespan([seconds + later], [()], slots))
+
+
+@pytest.mark.parametrize("slots", [1, 3, 8])
+def test_makespans_are_those_of_the_simulator(slots: int) -> None:
+    query = replace(counting(), batch_noise=0.0, task_noise=0.0, planning=0.0, commit=0.0)
+    run = saturated(_alone(query), slots, 1.0, seconds=30.0, seed=0)
+    for batch in run.batches[:3]:
+        some = sorted(run.stages[batch.id], key=lambda s: s.id)
+        tasks = [[t.busy for t in sorted(run.tasks[s.id], key=lambda t: t.partition)] for s in some]
+        assert makespan(tasks, [(), (0,)], slots) == pytest.approx(batch.duration)
+
+
+@given(
+    rate=st.floats(0.05, 1.0),
+    most=st.one_of(st.none(), st.floats(2e3, 2e4)),
+    records=st.lists(st.integers(100, 2000), min_size=60, max_size=90),
+)
+def test_growth_of_a_state_is_found_again(
+    rate: float, most: float | None, records: list[int]
+) -> None:
+    state = StateProfile(operator="dedupe", rows_per_record=rate, most_rows=most)
+    rows, steps = 0.0, []
+    for n in records:
+        after = grown(state, rows, rate * n, 1.0)
+        steps.append(Step(before=round(rows), after=round(after), records=n, seconds=1.0))
+        rows = after
+    got, limit, seconds = growth(steps)
+    assert seconds is None and got == pytest.approx(rate, rel=0.05)
+    reached = most is not None and rows > 0.7 * most
+    if reached:
+        assert limit == pytest.approx(most, rel=0.05)
