@@ -13,7 +13,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.bench.profile import lines
@@ -162,6 +162,16 @@ def test_driver_time_and_noise_are_found_again(name: str) -> None:
     assert near(got.query.batch_noise, true.batch_noise, share=0.25, least=0.03)
 
 
+def cold_seconds(executor: ExecutorProfile) -> float:
+    """That the first 100 tasks of 0.2 s take longer on a cold executor."""
+    worked = extra = 0.0
+    for _ in range(100):
+        more = 0.2 * (executor.slowdown - 1.0) * float(np.exp(-worked / executor.warm_up))
+        more += executor.first_task if not worked else 0.0
+        worked, extra = worked + 0.2 + more, extra + more
+    return extra
+
+
 @ALL
 def test_the_executor_is_found_again(name: str) -> None:
     _, got = found(name)
@@ -171,8 +181,10 @@ def test_the_executor_is_found_again(name: str) -> None:
     assert near(mine.leave, EXECUTOR.leave, share=0.1)
     assert near(mine.noise, EXECUTOR.noise, share=0.4)
     assert near(mine.first_task, EXECUTOR.first_task, share=0.35)
-    assert near(mine.slowdown, EXECUTOR.slowdown, share=0.25)
-    assert near(mine.warm_up, EXECUTOR.warm_up, share=0.5)
+    # What being cold costs is known better than how it goes over.
+    assert near(cold_seconds(mine), cold_seconds(EXECUTOR), share=0.1)
+    assert near(mine.slowdown, EXECUTOR.slowdown, share=0.4)
+    assert near(mine.warm_up, EXECUTOR.warm_up, share=0.6)
     assert near(mine.cpu_idle, EXECUTOR.cpu_idle, share=0.0, least=0.02)
     assert near(mine.cpu_busy, EXECUTOR.cpu_busy, share=0.02)
     assert mine.share == 1.0
@@ -187,8 +199,8 @@ def test_the_state_is_found_again(name: str) -> None:
     assert near(mine.rows_per_record, state.rows_per_record, share=0.02)
     assert (mine.most_rows is None) == (state.most_rows is None)
     assert (mine.seconds is None) == (state.seconds is None)
-    assert mine.most_rows == pytest.approx(state.most_rows, rel=0.05)
-    assert mine.seconds == pytest.approx(state.seconds, rel=0.05)
+    assert near(mine.most_rows or 0.0, state.most_rows or 0.0, share=0.05)
+    assert near(mine.seconds or 0.0, state.seconds or 0.0, share=0.05)
     assert near(mine.bytes_per_row, state.bytes_per_row, share=0.01)
 
 
@@ -222,7 +234,7 @@ def test_a_run_that_the_fit_has_not_seen_goes_the_same(name: str) -> None:
     true, _ = observed(name)
     _, got = found(name)
     loads: dict[str, Pattern] = {
-        s.name: Cosine(low=100.0, high=(s.max_rows or 1000) / 2.5, period=300.0)
+        s.name: Cosine(low=100.0, high=(s.max_rows or 1000) / 5.0, period=300.0)
         for s in true.queries[0].sources
     }
     made = Profile(version=VERSION, queries=(got.query,), executor=got.executor)
@@ -255,9 +267,9 @@ def test_what_was_not_observed_keeps_its_default_and_is_said() -> None:
     assert got.query.stages[0].shares == () and got.query.task_noise == 0.0
     assert got.query.commit == 0.0
     said = "\n".join(got.notes)
-    for words in ("no executor was added", "no executor left", "CPU of executors was not seen",
-                  "no tasks were read", "planning includes commit", "data never ended"):  # fmt: skip
-        assert words in said
+    assert "no executor was added" in said and "no executor left" in said
+    assert "CPU of executors was not seen" in said and "no tasks were read" in said
+    assert "planning includes commit" in said and "data never ended" in said
 
 
 def test_batches_of_one_size_do_not_tell_what_a_task_costs() -> None:
@@ -425,6 +437,7 @@ def test_makespans_are_those_of_the_simulator(slots: int) -> None:
         assert makespan(tasks, [(), (0,)], slots) == pytest.approx(batch.duration)
 
 
+@settings(max_examples=20)
 @given(
     rate=st.floats(0.05, 1.0),
     most=st.one_of(st.none(), st.floats(2e3, 2e4)),

@@ -24,6 +24,7 @@ from penstock.core.errors import MissingError, PenstockError
 LARGEST = 5_000.0  # simulated minutes of a parcel: about a second
 PARCELS_PER_SLOT = 8  # at least so many, so that no slot idles at the end
 JOURNAL_COST = 10.0  # times as long as a run that does not write every decision down
+TWIN_COST = 50.0  # times as long as a run of the fluid simulator
 PACKAGES = ("numba", "numpy", "scipy")  # that a figure could depend on
 
 Parcel = tuple[Task, ...]  # each with one cell
@@ -83,7 +84,10 @@ def pack(tasks: Sequence[Task], slots: int) -> list[Parcel]:
 
 def _cost(run: Task) -> float:
     """Simulated minutes that take as long without a journal."""
-    return run.cells[0].minutes * (JOURNAL_COST if run.journals else 1.0)
+    cell = run.cells[0]
+    if cell.twin is not None:  # its observations take longer than its journal
+        return cell.minutes * TWIN_COST
+    return cell.minutes * (JOURNAL_COST if run.journals else 1.0)
 
 
 @cache

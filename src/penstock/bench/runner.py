@@ -33,6 +33,7 @@ JOURNALS = "journals"
 LARGEST_TASK = 8  # runs that a worker does before it reports
 TASKS_PER_WORKER = 8  # at least so many, so that no worker idles at the end
 RUNS_PER_WORKER = 12  # fewer are not worth starting another process
+TWINS_PER_WORKER = 2  # likewise, of runs on Spark's twin
 
 Progress = Callable[[int, int], None]  # finished runs, all runs
 Done = list[tuple[str, int, Scores]]
@@ -96,7 +97,8 @@ def run(
                     finished += 1
             report(finished, total)
 
-        way = way or _way(min(workers or useful_workers(left), len(tasks)))
+        twin = cells[0].twin is not None
+        way = way or _way(min(workers or useful_workers(left, twin=twin), len(tasks)))
         way(tasks, add)
     return Results.load(folder)
 
@@ -281,9 +283,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def useful_workers(runs: int) -> int:
-    """Processes that are worth starting for so many runs."""
-    return max(1, min(cores(), runs // RUNS_PER_WORKER))
+def useful_workers(runs: int, *, twin: bool = False) -> int:
+    """Processes that are worth starting for so many runs; those of a twin take longer."""
+    return max(1, min(cores(), runs // (TWINS_PER_WORKER if twin else RUNS_PER_WORKER)))
 
 
 class Book:

@@ -92,7 +92,7 @@ def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> 
     cost = {cell.key: _timed(cell) / cell.minutes for cell in sampled}
     per_minute = sum(cost.values()) / len(cost)
     total = per_minute * sum(cell.minutes for cell in cells) * seeds
-    used = workers or runner.useful_workers(len(cells) * seeds)
+    used = workers or runner.useful_workers(len(cells) * seeds, twin=first.twin is not None)
     return total / used + (STARTUP if used > 1 else 0.0)
 
 

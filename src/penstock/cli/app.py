@@ -25,6 +25,7 @@ from penstock.cli.bench import bench
 from penstock.cli.calibrate import calibrate
 from penstock.cli.compare import compare
 from penstock.cli.config import config
+from penstock.cli.control import control
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.kafka import kafka
@@ -34,6 +35,7 @@ from penstock.cli.report import report
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.validate import validate
 from penstock.cli.workload import workload
 from penstock.core.errors import PenstockError
 
@@ -41,11 +43,13 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "demo": demo,
     "run": run,
     "advise": advise,
+    "control": control,
     "simulate": simulate,
     "compare": compare,
     "bench": bench,
     "reproduce": reproduce,
     "calibrate": calibrate,
+    "validate": validate,
     "report": report,
     "policies": policies,
     "config": config,

@@ -14,9 +14,16 @@ from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.bench.calibrate import Calibration, CalibrationSpec
+    from penstock.bench.profile.measure import Measured
+    from penstock.bench.profile.plan import ProfileSpec
+
+NOT_WITH_PROFILE = ("repeats", "rows", "out", "no_save")
+ONLY_WITH_PROFILE = ("force", "quick")
+PROFILE = "Profile for the micro-batch simulator"  # the panel of --help
 
 
 def calibrate(
+    context: typer.Context,
     query: Annotated[str, typer.Option(help="Nexmark query: q1, q2, q3, q5, q8 or q11.")] = "q1",
     executors: Annotated[str, typer.Option(help="Sizes to measure.")] = "1,2,4,8",
     repeats: Annotated[int, typer.Option(help="Times each size is measured.")] = 3,
@@ -25,22 +32,42 @@ def calibrate(
     partitions: Annotated[int, typer.Option(help="State partitions.")] = 8,
     rows: Annotated[int, typer.Option(help="Records per executor and micro-batch.")] = 60_000,
     seed: Annotated[int, typer.Option(help="Seed of the random order.")] = 0,
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Measure a profile instead, and write it to this file.", rich_help_panel=PROFILE
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the file.", rich_help_panel=PROFILE)
+    ] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Fewer runs: a first look.", rich_help_panel=PROFILE),
+    ] = False,
     out: Out = Path("runs"),
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a query's throughput at several sizes, in random order, repeated, and fit a curve.
 
-    All events wait already, so the query takes what it can.
+    All events wait already, so the query takes what it can. With --profile: what its batches,
+    stages and executors cost, for the micro-batch simulator.
     """
+    _check_together(context, profile)
     try:
         sizes = tuple(int(size) for size in executors.split(","))
     except ValueError:
         raise InputError(f"--executors {executors!r} must look like 1,2,4,8") from None
+    if profile is not None:
+        spark = {"cpu_share": cpu_share, "partitions": partitions}
+        spec = {"query": query, "sizes": sizes, "seconds": seconds, "seed": seed, "quick": quick}
+        _profile(profile, spec, spark, force=force, as_json=as_json)
+        return
     from penstock.bench.calibrate import CalibrationSpec
     from penstock.report.runs import check_writable
 
-    spec = CalibrationSpec(
+    plan = CalibrationSpec(
         query=query,
         sizes=sizes,
         repeats=repeats,
@@ -53,7 +80,7 @@ def calibrate(
     if not no_save:
         check_writable(out)
     output.quiet_spark()
-    found = _measure(spec)
+    found = _measure(plan)
     files = {} if no_save else _save(found, out)
     if as_json:
         output.print_json({**_document(found), "files": {k: str(v) for k, v in files.items()}})
@@ -135,3 +162,100 @@ def _show(found: Calibration) -> None:
 
 def _width(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
+
+
+def _check_together(context: typer.Context, profile: Path | None) -> None:
+    """Options of the one kind of measurement mean nothing to the other."""
+    wrong = ONLY_WITH_PROFILE if profile is None else NOT_WITH_PROFILE
+    for name in wrong:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            way = "leave it out" if profile else "add --profile FILE.json"
+            kind = "with" if profile else "without"
+            raise InputError(f"--{name.replace('_', '-')} means nothing {kind} --profile; {way}")
+
+
+def _profile(
+    path: Path, spec: dict[str, Any], spark: dict[str, Any], *, force: bool, as_json: bool
+) -> None:
+    """Measure a profile and write it."""
+    from penstock.bench.profile.plan import ProfileSpec, seconds_of
+    from penstock.bench.spark.settings import SparkSettings
+    from penstock.simulator.microbatch import write_profile
+
+    settings = SparkSettings(slots=max(spec["sizes"]), **spark)
+    plan = ProfileSpec(settings=settings, **spec)
+    _check_file(path, force=force)
+    output.quiet_spark()
+    output.say(f"about {seconds_of(plan) / 60:.0f} minutes")
+    found = _measure_profile(plan)
+    write_profile(found.profile, path)
+    if as_json:
+        output.print_json(_profile_document(found, path))
+        return
+    _show_profile(found)
+    output.console().print(f"profile {path}", soft_wrap=True)
+
+
+def _check_file(path: Path, *, force: bool) -> None:
+    """It can be written; found out before anything is measured."""
+    import os
+
+    if path.is_dir():
+        raise InputError(f"--profile {path} is a folder; give a file such as {path}/q5.json")
+    if path.exists() and not force:
+        raise InputError(f"--profile {path} is there already; --force replaces it")
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"--profile {path}: there is no folder {folder}; create it first")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise InputError(f"--profile {path} cannot be written; choose another place")
+
+
+def _measure_profile(plan: ProfileSpec) -> Measured:
+    from penstock.bench.profile.measure import measure
+
+    with output.progress() as bar:
+        task = bar.add_task("starting", total=None)
+
+        def begun(number: int, steps: int) -> None:
+            bar.update(task, total=steps, completed=number)
+
+        def say(line: str) -> None:
+            bar.update(task, description=line)
+            if bar.disable:
+                output.say(line)
+
+        return measure(plan, say=say, begun=begun)
+
+
+def _profile_document(found: Measured, path: Path) -> dict[str, Any]:
+    from penstock.core.codec import to_json
+
+    return {
+        "profile": to_json(found.profile),
+        "errors": dict(found.fit.errors),
+        "explained": [asdict(e) for e in found.fit.explained],
+        "mean_error": found.fit.error,
+        "notes": list(found.fit.notes),
+        "limited": found.limited,
+        "runs": found.runs,
+        "batches": found.batches,
+        "file": str(path),
+    }
+
+
+def _show_profile(found: Measured) -> None:
+    from penstock.bench.profile.tables import explained_table, numbers_table, stages_table
+
+    screen = output.console()
+    for table in (stages_table, numbers_table, explained_table):
+        screen.print(table(found.fit))
+        screen.print()
+    share = found.profile.provenance["cpu_share"]
+    screen.print(
+        f"{found.batches} batches of {found.runs} runs; CPU share of an executor: {share}; the "
+        f"profile is off by {found.fit.error:.0%} of a batch on average"
+    )
+    for note in found.fit.notes:
+        screen.print(f"- {note}")

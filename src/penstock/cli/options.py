@@ -14,6 +14,24 @@ Out = Annotated[Path, typer.Option(help="Where runs are kept.", rich_help_panel=
 NoSave = Annotated[bool, typer.Option("--no-save", help="Write nothing.", rich_help_panel=OUTPUT)]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document.", rich_help_panel=OUTPUT)]
 
+# What an auto-scaler is told; the rest is in its configuration.
+Config = Annotated[Path | None, typer.Option(help="Configuration file (TOML).")]
+PolicyName = Annotated[str | None, typer.Option(help="Policy.", show_default="ds2")]
+Parameters = Annotated[
+    list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
+]
+WhichMode = Annotated[
+    str | None, typer.Option(help="advise: only say; act: also do.", show_default="advise")
+]
+Period = Annotated[float | None, typer.Option(help="Seconds between decisions.", show_default="15")]
+CoolDown = Annotated[float | None, typer.Option(help="Seconds between actions.", show_default="60")]
+JournalFile = Annotated[Path | None, typer.Option(help="File for the decisions.")]
+FreezeFile = Annotated[Path | None, typer.Option(help="While this file exists, nothing is done.")]
+MetricsPort = Annotated[int | None, typer.Option(help="Port for Prometheus; 0: any free one.")]
+PrintConfig = Annotated[
+    bool, typer.Option("--print-config", help="Print the configuration and leave.")
+]
+
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """``KEY=VALUE`` texts as a mapping; the last of the same key wins."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import runpy
 import sys
 import threading
@@ -16,7 +15,19 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.config import show
-from penstock.cli.options import pairs
+from penstock.cli.options import (
+    Config,
+    CoolDown,
+    FreezeFile,
+    JournalFile,
+    MetricsPort,
+    Parameters,
+    Period,
+    PolicyName,
+    PrintConfig,
+    WhichMode,
+    pairs,
+)
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,14 +54,10 @@ FLAGS = {
 def run(
     script: Annotated[Path, typer.Argument(help="A PySpark script.")],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Configuration file (TOML).")] = None,
-    policy: Annotated[str | None, typer.Option(help="Policy.", show_default="ds2")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
-    ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="advise: only say; act: also do.", show_default="advise")
-    ] = None,
+    config: Config = None,
+    policy: PolicyName = None,
+    set_: Parameters = None,
+    mode: WhichMode = None,
     minimum: Annotated[
         int | None, typer.Option("--min", help="Fewest executors.", show_default="1")
     ] = None,
@@ -58,12 +65,8 @@ def run(
         int | None,
         typer.Option("--max", help="Most executors.", show_default="80 or --local-cluster"),
     ] = None,
-    period: Annotated[
-        float | None, typer.Option(help="Seconds between decisions.", show_default="15")
-    ] = None,
-    cool_down: Annotated[
-        float | None, typer.Option(help="Seconds between actions.", show_default="60")
-    ] = None,
+    period: Period = None,
+    cool_down: CoolDown = None,
     local_cluster: Annotated[
         int | None,
         typer.Option(help="Start a local cluster with this many one-core executors for it."),
@@ -71,16 +74,10 @@ def run(
     cpu_share: Annotated[
         float, typer.Option(help="Share of a core per executor of the local cluster.")
     ] = 0.2,
-    journal: Annotated[Path | None, typer.Option(help="File for the decisions.")] = None,
-    freeze_file: Annotated[
-        Path | None, typer.Option(help="While this file exists, nothing is done.")
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(help="Port for Prometheus; 0: any free one.")
-    ] = None,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print the configuration and leave.")
-    ] = False,
+    journal: JournalFile = None,
+    freeze_file: FreezeFile = None,
+    metrics_port: MetricsPort = None,
+    print_config: PrintConfig = False,
 ) -> None:
     """Run a PySpark script unchanged and attach Penstock to the session it makes.
 
@@ -112,7 +109,7 @@ def run(
         raise InputError(f"no script at {script}")
     output.say(f"penstock: {settings.line()}")
     with ExitStack() as stack:
-        stack.enter_context(_log_to_stderr())
+        stack.enter_context(output.log_to_stderr())
         cluster = None
         if local_cluster is not None:
             from penstock.spark.local.cluster import ClusterSpec, LocalCluster
@@ -149,24 +146,6 @@ class _Wanted:
         flags = {**FLAGS, "max_executors": "--local-cluster"}
         given = {**self.given, "max_executors": slots}
         return load(self.config, spark=spark, given=given, flags=flags)
-
-
-@contextmanager
-def _log_to_stderr() -> Iterator[None]:
-    """On our own logger only: how the script logs is its own affair."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
-    log = logging.getLogger("penstock")
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(before[0])
-        log.propagate = before[1]
 
 
 class _Attacher:

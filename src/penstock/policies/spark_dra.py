@@ -9,7 +9,7 @@ from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
 
 NAME = "spark-dra"
-RUNS_IN = 'penstock bench with engine = "spark"'
+RUNS_IN = 'penstock bench with engine = "spark" or "micro-batch"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

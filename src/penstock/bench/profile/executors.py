@@ -14,6 +14,7 @@ from penstock.simulator.microbatch.profile import ExecutorProfile
 
 WARM_UPS = np.geomspace(0.2, 20.0, 25)  # seconds of work that are tried
 LEAST_NEW = 2  # executors that must have been seen warming up
+FASTER = 0.9  # times as long as old ones, below which new executors are faster
 TINY = 1e-3  # seconds
 LEAST_LOAD = 0.2  # difference of the loads at which CPU was seen
 
@@ -130,30 +131,33 @@ def _add_warm_up(
     errors: dict[str, float],
     notes: list[str],
 ) -> None:
-    """busy = said + (slowdown − 1)·said·e^(−worked ÷ warm_up) + first_task at the first."""
+    """busy ÷ said = 1 + (slowdown − 1)·e^(−worked ÷ warm_up) + first_task ÷ said at the first."""
     new = [task for some in tasks.values() for task in some]
     if len([some for some in tasks.values() if some]) < LEAST_NEW:
         notes.append("too few tasks of new executors were read: no warm-up")
         return
     said = np.array([t.said for t in new])
     worked = np.array([t.worked for t in new])
-    first = np.array([float(t.first) for t in new])
-    extra = np.array([t.busy for t in new]) - said
-    cold = [said * np.exp(-worked / w) for w in WARM_UPS]
-    # Deviations count as shares of what a task takes.
-    weighted = [lines.fit([c / said, first / said], extra / said, relative=False) for c in cold]
-    place = min(range(len(cold)), key=lambda i: weighted[i].left)
-    best, none = weighted[place], lines.fit([first / said], extra / said, relative=False)
-    if best.values[0] > 0 and lines.clearly(best.left, none.left, len(new)):
-        values["slowdown"] = 1.0 + best.values[0]
+    times = np.array([t.busy for t in new]) / said
+    first = np.array([float(t.first) for t in new]) / said
+    warm = np.ones(len(new))
+    tried = [lines.fit([warm, first, np.exp(-worked / w)], times) for w in WARM_UPS]
+    place = min(range(len(tried)), key=lambda i: tried[i].left)
+    best, plain = tried[place], lines.fit([warm, first], times)
+    usual = best.values[0]  # about 1, or what the batches in which they came have in common
+    if usual > 0 and best.values[2] > 0 and lines.clearly(best.left, plain.left, len(new)):
+        values["slowdown"] = 1.0 + best.values[2] / usual
         values["warm_up"] = float(WARM_UPS[place])
-        values["first_task"] = best.values[1]
-        errors["slowdown"], errors["first_task"] = best.errors
+        errors["slowdown"] = best.errors[2] / usual
     else:
-        values["first_task"], errors["first_task"] = none.values[0], none.errors[0]
+        best = plain
         notes.append("new executors were no slower after their first task: no slow-down")
-    if float(np.median(extra / said)) < -0.1:
-        notes.append("new executors were faster than old ones; the profile has them equal")
+    values["first_task"], errors["first_task"] = best.values[1], best.errors[1]
+    if best.values[0] < FASTER:
+        notes.append(
+            f"new executors took {best.values[0]:.0%} of the time of old ones; the profile has "
+            "them equal"
+        )
 
 
 def _add_cpu(

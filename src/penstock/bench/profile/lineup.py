@@ -157,12 +157,15 @@ def _upstream(
 
 
 def _unsettled(experiment: Experiment) -> set[int]:
-    """Batches during which executors came, went or were not warm yet."""
+    """Batches during which executors came, went or were not warm yet, and the first of a run.
+
+    In its first batch a query is compiled and its state is created.
+    """
     changes = [(e.added, e.added) for e in experiment.executors]
     changes += [(e.removed, e.removed) for e in experiment.executors if e.removed is not None]
     changes += [(r.time, r.time + (r.registered or 0.0)) for r in experiment.rescales]
     worked = {e.id: 0.0 for e in experiment.executors if e.added > experiment.start}
-    found = set()
+    found = {next(b.id for b in experiment.batches if not b.idle)}
     for batch in experiment.batches:
         if batch.idle:
             continue

@@ -21,8 +21,7 @@ def read_twins(
 ) -> dict[str, Twin]:
     """A twin per query; one whose capacity is not given has that of its profile."""
     found = {}
-    for query in dict.fromkeys(queries):
-        profile = _profile(folder, query, settings)
+    for query, profile in read_profiles(folder, queries, settings).items():
         capacity = capacities.get(query) or capacity_of(profile, settings)
         if capacity.slots != settings.slots:
             raise InputError(
@@ -32,6 +31,13 @@ def read_twins(
             )
         found[query] = Twin(profile=profile, capacity=capacity)
     return found
+
+
+def read_profiles(
+    folder: Path, queries: Iterable[str], settings: SparkSettings
+) -> dict[str, Profile]:
+    """The profile of each query, if it was measured under these settings."""
+    return {query: _profile(folder, query, settings) for query in dict.fromkeys(queries)}
 
 
 def _profile(folder: Path, query: str, settings: SparkSettings) -> Profile:

@@ -57,6 +57,16 @@ class SplitEngine:
         """End any wait."""
         self.stopped.set()
 
+    def silent(self) -> dict[str, str]:
+        """The operators whose applications do not answer, and what is wrong with each."""
+        found = {}
+        for name in self._members:
+            try:
+                self._ask(name, {"ask": "status"})
+            except (EngineError, InputError) as error:
+                found[name] = str(error)
+        return found
+
     def observe(self) -> Snapshot:
         """All applications at this moment."""
         with ThreadPoolExecutor(len(self._members), thread_name_prefix="penstock-ask") as pool:

@@ -1,0 +1,257 @@
+"""The profile of a Nexmark query, measured on a local cluster as the bench uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.bench.calibrate import full_batches
+from penstock.bench.profile.experiment import Experiment, detail_of
+from penstock.bench.profile.fit import Fit, fit
+from penstock.bench.profile.plan import BATCHES, LEAST_BATCHES, ProfileSpec, Step, steps_of
+from penstock.bench.spark import capacity as capacities
+from penstock.bench.spark.capacity_file import Capacity
+from penstock.bench.spark.ending import stopping
+from penstock.bench.spark.rig import Rig
+from penstock.core.errors import EngineError
+from penstock.core.model import Change, Slot
+from penstock.measure.metrics import POOL
+from penstock.measure.values import Stage
+from penstock.simulator.microbatch.profile import VERSION as PROFILE_VERSION
+from penstock.simulator.microbatch.profile import Profile, SourceProfile
+from penstock.spark.engine import SparkEngine
+from penstock.spark.measure.progress import batch_of
+from penstock.spark.measure.rest import Rest
+from penstock.spark.pipelines import nexmark
+from penstock.spark.pipelines.running import consumed_of
+from penstock.workloads.nexmark import NexmarkStream
+from penstock.workloads.patterns import Constant
+
+LOOK = 0.5  # seconds between two looks at a run
+BEFORE = 2.0  # seconds of a run before its resize
+PAUSE = 3.0  # seconds to wait for a moment between two batches
+AFTER = 4.0  # seconds that a run goes on after a resize has taken effect
+WARMING = 45.0  # seconds that it may go on until new executors are warm
+GIVE_UP = 180.0
+LAST_BATCHES = 3  # of the run whose data end
+QUIET = 4.0  # triggers after the last data in which an empty batch shows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A profile, how it was fitted, and what the query could do.
+
+    ``limited`` whether the executors had a CPU quota · ``runs`` with their ``batches`` in all.
+    """
+
+    profile: Profile
+    fit: Fit
+    capacity: Capacity
+    limited: bool
+    runs: int
+    batches: int
+
+
+def measure(
+    spec: ProfileSpec, *, say: Callable[[str], None], begun: Callable[[int, int], None]
+) -> Measured:
+    """Run all steps and fit; ``begun`` is told each step and how many there are."""
+    with Rig(spec.settings, say=say) as rig:
+        capacity = capacities.measure(rig, spec.query)
+        steps = steps_of(spec, capacity)
+        found = []
+        for number, step in enumerate(steps):
+            begun(number, len(steps))
+            say(f"{spec.query}, run {number + 1} of {len(steps)}: {step}")
+            found.append(_run(rig, spec, step))
+        facts = _provenance(spec, rig, capacity)
+        limited = rig.cluster.limited
+    events = _events(spec, capacity.rows, capacity.all, time.time(), 1.0)
+    sources = [
+        SourceProfile(name=table, max_rows=events.limit(table))
+        for table in nexmark.QUERIES[spec.query].tables
+    ]
+    made = fit(spec.query, found, sources, trigger=spec.settings.trigger)
+    return Measured(
+        profile=Profile(
+            version=PROFILE_VERSION,
+            queries=(made.query,),
+            executor=made.executor,
+            measured=f"Nexmark {spec.query} on a local cluster, by penstock calibrate --profile",
+            provenance=facts,
+        ),
+        fit=made,
+        capacity=capacity,
+        limited=limited,
+        runs=len(found),
+        batches=sum(not b.idle for e in found for b in e.batches),
+    )
+
+
+def _events(
+    spec: ProfileSpec, rows: int, density: float, start: float, seconds: float
+) -> NexmarkStream:
+    return capacities.events_of(
+        spec.query,
+        spec.settings,
+        seed=spec.seed,
+        rows=rows,
+        pattern=Constant(rps=density),
+        start=start,
+        seconds=seconds,
+    )
+
+
+def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
+    """One run of a fresh query."""
+    backlog = LAST_BATCHES * step.rows / step.density if step.last else capacities.BACKLOG
+    events = _events(spec, step.rows, step.density, time.time() - backlog, backlog)
+    with rig.folder() as folder, closing(_Watch(rig)) as watch:
+        running: Any = nexmark.start(
+            rig.session(),
+            nexmark.QUERIES[spec.query],
+            events,
+            capacities.query_settings(spec.settings),
+            folder=folder,
+            trigger=spec.settings.trigger,
+            name=f"profile-{spec.query}",
+        )
+        with stopping(running):
+            if step.last:
+                _until_the_end(watch, running, spec, events)
+            elif step.resizes:
+                _resize(rig, watch, running, step)
+            else:
+                _some_batches(watch, running, spec.seconds)
+            return watch.seen(running, ended=step.last)
+
+
+class _Watch:
+    """Looks at one run: its engine times actions, the driver tells of stages and tasks."""
+
+    def __init__(self, rig: Rig) -> None:
+        spark = rig.session()
+        context: Any = spark.sparkContext
+        self.rest = Rest(context.uiWebUrl, context.applicationId)
+        self.rest.new_stages()  # from now on
+        self.engine = SparkEngine(spark, cluster=rig.cluster)
+        self.engine.attach()
+        self._deadline = time.monotonic() + GIVE_UP
+        self._cpu: list[tuple[float, float]] = []
+
+    def close(self) -> None:
+        self.engine.detach()
+
+    def wait(self, running: Any, seconds: float = LOOK) -> None:
+        """Wait, time the action in flight, and fail if the query did or takes too long."""
+        self.engine.advance(seconds)
+        if not running.isActive:
+            raise EngineError(f"{running.name} stopped while it was measured")
+        if time.monotonic() > self._deadline:
+            raise EngineError(
+                f"{running.name} did not get far enough within {GIVE_UP:.0f} s; raise --cpu-share"
+            )
+
+    def cpu(self) -> None:
+        """What each executor used since the last call."""
+        slots: tuple[Slot, ...] = self.engine.slots()
+        self._cpu += [(s.load, s.cpu) for s in slots if s.load is not None and s.cpu is not None]
+
+    def seen(self, running: Any, *, ended: bool) -> Experiment:
+        """All that there is to know of a run, before it is stopped."""
+        documents = [json.loads(progress.json) for progress in running.recentProgress]
+        batches = [batch_of(document) for document in documents]
+        if ended and batches:
+            batches.append(batches[-1].idle_at(time.time()))
+        known = {b.id for b in batches}
+        stages: dict[int, list[Stage]] = {}
+        for stage in self.rest.new_stages():
+            if stage.run_id == str(running.runId) and stage.batch in known:
+                stages.setdefault(stage.batch, []).append(stage)
+        return Experiment(
+            batches=tuple(batches),
+            stages=stages,
+            executors=tuple(self.rest.executors()),
+            tasks={s.id: self.rest.tasks(s) for some in stages.values() for s in some if s.tasks},
+            rescales=tuple(self.engine.pool.past),
+            cpu=tuple(self._cpu),
+            details={int(d["batchId"]): detail_of(d) for d in documents},
+        )
+
+
+def _some_batches(watch: _Watch, running: Any, seconds: float) -> None:
+    """Eight batches after the first, or as many as end in time, but at least three."""
+    while not (full := full_batches(running)[1:]):
+        watch.wait(running)
+    watch.cpu()  # from here on
+    while len(full) < BATCHES:
+        if len(full) >= LEAST_BATCHES and full[-1].end - full[0].start >= seconds:
+            break
+        watch.wait(running)
+        full = full_batches(running)[1:]
+    watch.cpu()
+
+
+def _resize(rig: Rig, watch: _Watch, running: Any, step: Step) -> None:
+    """Another number of executors. They come during a large batch, which may last, and go between
+    two small ones, if there is such a moment.
+    """
+    watch.wait(running, BEFORE)
+    if step.executors < step.before:
+        while len(full_batches(running)) < 2:
+            watch.wait(running)
+        deadline = time.monotonic() + PAUSE
+        while running.status["isTriggerActive"] and time.monotonic() < deadline:
+            watch.wait(running, 0.02)
+    change = Change(before=step.before, slots=step.executors, raw=float(step.executors))
+    watch.engine.apply({POOL: change})
+    while watch.engine.pool.acting:
+        watch.wait(running)
+    acted = time.time()
+    watch.wait(running, AFTER)
+    while not any(batch.end > acted for batch in full_batches(running)[1:]):
+        watch.wait(running)
+    deadline = time.monotonic() + WARMING
+    while step.warm and not rig.warm and time.monotonic() < deadline:
+        watch.wait(running)
+
+
+def _until_the_end(watch: _Watch, running: Any, spec: ProfileSpec, events: NexmarkStream) -> None:
+    """All data, and what comes after them."""
+    tables = nexmark.QUERIES[spec.query].tables
+    wanted = tuple(events.total(table) for table in tables)
+    while consumed_of(running.lastProgress) != wanted:
+        watch.wait(running)
+    watch.cpu()
+    watch.wait(running, QUIET * spec.settings.trigger)
+    watch.cpu()
+
+
+def _provenance(spec: ProfileSpec, rig: Rig, capacity: Capacity) -> dict[str, str]:
+    from penstock import __version__
+
+    settings = spec.settings
+    share = settings.cpu_share if rig.cluster.limited else None
+    return {
+        "penstock": __version__,
+        "spark": str(rig.session().version),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "query": spec.query,
+        "seed": str(spec.seed),
+        "cpu_share": "not limited" if share is None else f"{share:g}",
+        "executors": ",".join(map(str, spec.sizes)),
+        "partitions": str(settings.partitions),
+        "trigger": f"{settings.trigger:g}",
+        "minute": f"{settings.minute:g}",
+        "records_per_second": f"{capacity.one:.0f} on one executor, {capacity.all:.0f} on all",
+        "quick": str(spec.quick).lower(),
+    }

@@ -1,0 +1,176 @@
+"""A validation for a terminal of 80 columns, and as a plain document."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from penstock.bench.statistics import Estimate
+from penstock.bench.twin import agreement
+from penstock.bench.twin.validation import COMPARED, Compared, PolicyCompared, Scene, Validation
+from penstock.bench.twin.verdicts import Verdict, percent, verdicts
+from penstock.report import units
+from penstock.report.bench_tables import Figure, figure_text
+from penstock.simulator.microbatch import Profile
+
+WIDE = 80
+
+
+def scene_table(scene: Scene) -> Table:
+    """Every figure of every policy: Spark, twin, error, and the bound where there is one."""
+    seeds = sorted({p.seeds for p in scene.policies})
+    several = "s" if seeds[-1] > 1 else ""
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    table = _table(scene.title, f"{count} seed{several}, mean ± 95 % interval; thesis seconds")
+    table.add_column("policy", no_wrap=True, max_width=20)
+    table.add_column("figure", no_wrap=True)
+    for name in ("Spark", "twin", "error", "allowed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for policy in scene.policies:
+        for number, compared in enumerate(policy.figures.values()):
+            table.add_row(Text(policy.label if not number else ""), *_cells(compared))
+    return table
+
+
+def over_table(scene: Scene) -> Table:
+    """The error over time of the first seed."""
+    table = _table("over time", "first seed, mean |twin − Spark|")
+    table.add_column("policy", no_wrap=True, max_width=30)
+    for name in ("executors", "of Spark's mean", "lag s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for policy in scene.policies:
+        table.add_row(Text(policy.label), *map(Text, _over(policy)))
+    return table
+
+
+def _over(policy: PolicyCompared) -> tuple[str, str, str]:
+    over, mean = policy.over, policy.figures.get("slots_mean")
+    if over is None:
+        return (units.UNKNOWN,) * 3
+    share = None if mean is None or not mean.spark.mean else over.executors / mean.spark.mean
+    return f"{over.executors:.2f}", units.share(share), figure_text(Figure(mean=over.lag))
+
+
+def verdict_lines(found: Sequence[Verdict]) -> list[str]:
+    """Bounds with held or not held, and what breaks them."""
+    lines = []
+    for verdict in found:
+        head = f"{verdict.word:<10}  "
+        lines += _wrapped(f"{head}{verdict.bound}: {verdict.count}", len(head))
+        for broken in verdict.broken:
+            lines += _wrapped(f"{' ' * len(head)}  {broken}", len(head) + 4)
+    return lines
+
+
+def provenance_lines(validation: Validation) -> list[str]:
+    """What the profiles were made from, and what they are compared with."""
+    lines = _wrapped("The twin's profiles were calibrated on:", 2)
+    for query, profile in validation.profiles.items():
+        lines += _wrapped(f"  {query}: {_provenance(profile)}", 6)
+    lines += _wrapped(f"and are compared here with the runs of {validation.folder}.", 2)
+    lines += _wrapped("If these are the same runs, this is no validation but how well it fits.", 2)
+    return lines
+
+
+def _provenance(profile: Profile) -> str:
+    facts = ", ".join(f"{key} {value}" for key, value in profile.provenance.items())
+    return "; ".join(part for part in (profile.measured, facts) if part) or "it does not say"
+
+
+def document(validation: Validation) -> dict[str, Any]:
+    """All of it as plain values."""
+    return {
+        "name": validation.name,
+        "run": str(validation.folder),
+        "complete": validation.complete,
+        "profiles": {
+            query: {"measured": profile.measured, "provenance": dict(profile.provenance)}
+            for query, profile in validation.profiles.items()
+        },
+        "bounds": {
+            "executors": agreement.EXECUTORS,
+            "lag": agreement.LAG,
+            "spreads": agreement.SPREADS,
+            "order": agreement.ORDER,
+        },
+        "scenes": [_scene(scene) for scene in validation.scenes],
+        "verdicts": [_verdict(v) for v in verdicts(validation.scenes)],
+    }
+
+
+def _scene(scene: Scene) -> dict[str, Any]:
+    return {
+        "title": scene.title,
+        "query": scene.query,
+        "workload": scene.workload,
+        "policies": [
+            {
+                "key": p.key,
+                "label": p.label,
+                "seeds": p.seeds,
+                "scores": {
+                    score: {**dataclasses.asdict(c), "held": c.held}
+                    for score, c in p.figures.items()
+                },
+                "over_time": None if p.over is None else dataclasses.asdict(p.over),
+            }
+            for p in scene.policies
+        ],
+        "pairs": {
+            score: [{**dataclasses.asdict(order), "verdict": order.verdict} for order in found]
+            for score, found in scene.orders.items()
+        },
+        "verdicts": [_verdict(v) for v in verdicts([scene])],
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {**dataclasses.asdict(verdict), "broken": list(verdict.broken)}
+
+
+def _cells(c: Compared) -> list[Text]:
+    word = {True: "held", False: "not held", None: ""}[c.held]
+    allowed = "" if c.allowed is None else units.share(c.allowed)
+    style = "bold red" if c.held is False else ""
+    return [
+        Text(COMPARED[c.score]),
+        Text(_estimate(c.spark)),
+        Text(_estimate(c.twin)),
+        Text(percent(c.error), style=style),
+        Text(allowed, style="dim"),
+        Text(word, style=style or "dim"),
+    ]
+
+
+def _estimate(value: Estimate) -> str:
+    return figure_text(Figure(mean=value.mean, half_width=value.half_width))
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDE,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _table(title: str, note: str) -> Table:
+    head = Text(title, style="bold")
+    head.append(f"\n{note}", style="dim not bold")
+    return Table(
+        title=head,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+        pad_edge=False,
+    )
