@@ -6,7 +6,7 @@ Spark tells. The tolerances are those of about 500 batches of 0.5 to 3 s, as on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import mean
@@ -281,6 +281,19 @@ def test_batches_of_one_size_do_not_tell_what_a_task_costs() -> None:
     assert any("all cost is per record" in note for note in got.notes)
 
 
+def test_a_cost_per_record_that_is_not_seen_is_none() -> None:
+    """A stage behind an aggregation reads a few records now and then: chance, not cost."""
+    query = counting(batch_noise=0.2)
+    read, count = query.stages
+    rare = replace(count, fixed=0.3, per_record=0.0, shares=())
+    profile = _alone(replace(query, stages=(read, rare)))
+    runs = [saturated(profile, n, s, seconds=40.0, seed=n) for n in (2, 4) for s in (0.1, 1.0)]
+    got = fit("q", runs, profile.queries[0].sources)
+    assert got.query.stages[1].per_record == 0.0
+    assert near(got.query.stages[1].fixed, 0.3, share=0.07)
+    assert any("does not depend on records" in note for note in got.notes)
+
+
 def test_time_between_tasks_is_found_and_counted_as_theirs() -> None:
     """Spark does not count all the time for which a task keeps its slot."""
     hidden = 0.04
@@ -305,6 +318,23 @@ def test_time_between_tasks_is_found_and_counted_as_theirs() -> None:
     assert near(read.fixed, 0.1, share=0.1)
     assert near(got.query.planning, 0.1, share=0.2)
     assert any("keeps its slot for" in note for note in got.notes)
+
+
+def test_a_slow_first_task_of_every_stage_is_said() -> None:
+    """On Spark each executor receives and compiles a stage before its first task of it."""
+    true, runs = observed("skewed")
+    assert not any("first task of a stage" in note for note in found("skewed")[1].notes)
+
+    def slower(tasks: Sequence[Task]) -> list[Task]:
+        first = {}
+        for task in sorted(tasks, key=lambda t: -t.partition):
+            first[task.executor] = task.partition
+        return [replace(t, busy=t.busy + 0.2 * (first[t.executor] == t.partition)) for t in tasks]
+
+    told = [replace(r, tasks={id: slower(some) for id, some in r.tasks.items()}) for r in runs]
+    got = fit("q", told, true.queries[0].sources, trigger=1.0)
+    (note,) = [n for n in got.notes if "first task of a stage" in n]
+    assert 170 <= int(note.split(" takes ")[1].split()[0]) <= 230
 
 
 def test_states_of_several_operators_are_told_apart_by_the_progress() -> None:

@@ -118,5 +118,5 @@ def test_commands_refuse_it_before_anything_starts(command: list[str], shell: Sh
 
 def test_it_is_explained_without_a_command_that_would_refuse_it(shell: Shell) -> None:
     done = shell("policies", "spark-dra")
-    assert 'It runs in penstock bench with engine = "spark".' in done.out
+    assert 'It runs in penstock bench with engine = "spark" or "micro-batch".' in done.out
     assert "simulate" not in done.out

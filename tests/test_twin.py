@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 
 from penstock.bench.cell import Cell, run_cell
 from penstock.bench.finish import finish
+from penstock.bench.parcels import Terms, pack, versions, work
 from penstock.bench.results import Results
-from penstock.bench.runner import run
+from penstock.bench.runner import Task, run
 from penstock.bench.spark.batch_size import CLOSE, TRIGGERS
 from penstock.bench.spark.capacity_file import Capacity, write_capacities
 from penstock.bench.spark.settings import SparkSettings
@@ -60,6 +62,9 @@ name = ["ds2", "spark-dra"]
 """
 
 
+TWIN = twin_of(windowed())
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
     profile_folder(tmp_path / "profiles", windowed())
@@ -80,7 +85,7 @@ def test_a_spec_for_the_twin_holds_all_that_a_run_needs(read: Any) -> None:
     assert spec.engine == "micro-batch" and spec.spark == SETTINGS
     for cell in spec.cells:
         assert cell.engine == "micro-batch"
-        assert cell.twin == twin_of(windowed())  # the capacity is the profile's own
+        assert cell.twin == TWIN  # the capacity is the profile's own
         assert cell.guards.maximum == 4
         assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
 
@@ -124,9 +129,26 @@ def test_a_profile_of_other_executors_or_queries_is_refused(read: Any, tmp_path:
     with pytest.raises(InputError, match=r"measured with cpu_share 0.2, the bench has None"):
         read(SPEC)
     assert read(SPEC.replace('"none"', "0.2")).engine == "micro-batch"
+    profile_folder(path, replace(windowed(), provenance={"minute": "6"}))  # other windows
+    with pytest.raises(InputError, match=r"measured with minute 6, the bench has 3.0"):
+        read(SPEC)
     (path / "q5.json").write_text((profile_folder(path, joined()) / "q3.json").read_text())
     with pytest.raises(InputError, match=r"q5.json: it is a profile of q3, not of q5"):
         read(SPEC)
+
+
+def test_the_example_is_right_once_it_has_a_profile(tmp_path: Path) -> None:
+    example = Path(__file__).parent.parent / "examples" / "bench" / "twin.toml"
+    path = tmp_path / "twin.toml"
+    path.write_bytes(example.read_bytes())
+    with pytest.raises(InputError, match="profiles = 'profiles': no such folder"):
+        load(path)
+    made = windowed()
+    read, count = made.queries[0].stages
+    query = replace(made.queries[0], stages=(replace(read, tasks=8), count))
+    profile_folder(tmp_path / "profiles", replace(made, queries=(query,)))
+    spec = load(path)
+    assert spec.name == "twin" and len(spec.cells) == 12
 
 
 def test_the_capacity_of_another_cluster_is_refused(read: Any, tmp_path: Path) -> None:
@@ -138,7 +160,7 @@ def test_the_capacity_of_another_cluster_is_refused(read: Any, tmp_path: Path) -
 
 def test_a_twin_without_settings_is_refused() -> None:
     with pytest.raises(InputError, match="needs the settings"):
-        spark_cell(spark=None, twin=twin_of(windowed()))
+        spark_cell(spark=None, twin=TWIN)
 
 
 # ---- the application ------------------------------------------------------------------------
@@ -184,17 +206,17 @@ def test_a_profile_that_hardly_moves_has_no_capacity() -> None:
 
 
 def twin_cell(policy: str = "ds2", **given: Any) -> Cell:
-    fields: dict[str, Any] = {"minutes": 10.0, "twin": twin_of(windowed())}
+    fields: dict[str, Any] = {"minutes": 10.0, "twin": TWIN}
     return spark_cell(policy, **{**fields, **given})
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_policy_runs_and_has_the_scores_of_a_run_on_spark(policy: str) -> None:
-    scores = run_cell(twin_cell(policy), 0).scores
+    scores = run_cell(twin_cell(policy, minutes=6.0), 0).scores
     assert scores["throughput"] is not None and 0.5 < scores["throughput"] <= 1.0
     assert scores["slots_mean"] is not None and 0.99 <= scores["slots_mean"] <= 4.0
     assert scores["e2e_mean_real"] == pytest.approx((scores["e2e_mean"] or 0.0) / 20)
-    assert scores["peak_rate"] == pytest.approx(0.8 * twin_of(windowed()).capacity.all)
+    assert scores["peak_rate"] == pytest.approx(0.8 * TWIN.capacity.all)
     assert scores["cpu_mean"] is not None and scores["expired"] is None
 
 
@@ -214,7 +236,7 @@ def test_all_executors_of_a_fixed_size_keep_up_and_one_does_not() -> None:
     assert every["slots_mean"] == 4.0 and every["actions"] == 0.0
     assert every["throughput"] is not None and every["throughput"] > 0.9
     one = run_cell(twin_cell("static1", **{**start, "start": 1}), 0).scores
-    capacity = twin_of(windowed()).capacity
+    capacity = TWIN.capacity
     share = capacity.one / (0.8 * capacity.all)
     assert one["throughput"] == pytest.approx(share, rel=0.1)
 
@@ -268,6 +290,26 @@ def test_workers_change_no_figure_and_a_bench_goes_on(tmp_path: Path) -> None:
     again = run(cells, (0, 1), tmp_path / "a", workers=1)
     assert again.complete and sorted(book.read_text().splitlines(True)) == sorted(lines)
     assert "twin" in (finish(tmp_path / "a").files["page"]).read_text()
+
+
+def test_a_run_can_be_sent_elsewhere(tmp_path: Path) -> None:
+    """As ``--on`` does: pickled, run without any file of this machine, and sent back."""
+    cell = twin_cell(minutes=5.0)
+    task = Task(cells=(cell,), seed=3, folder=tmp_path, traces=True)
+    (parcel,) = pickle.loads(pickle.dumps(pack([task], slots=1)))
+    reply = work(parcel, Terms(versions=versions(), files={}))
+    assert reply.error is None and reply.rows == [("ds2", 3, run_cell(cell, 3).scores)]
+    assert list(reply.files) == ["traces/ds2.npz"]
+
+
+def test_runs_that_take_longer_go_into_smaller_parcels(tmp_path: Path) -> None:
+    fluid = replace(twin_cell(), spark=None, twin=None)
+    cells = {"fluid": (fluid,) * 100, "twin": (twin_cell(),) * 100}
+    sizes = {
+        name: len(pack([Task(cells=some, seed=0, folder=tmp_path)], slots=1))
+        for name, some in cells.items()
+    }
+    assert sizes["twin"] > sizes["fluid"]
 
 
 def test_the_command(

@@ -15,15 +15,23 @@ from penstock.bench import trace as traces
 from penstock.bench.results import Results
 from penstock.bench.runner import run
 from penstock.bench.spark.capacity_file import CAPACITY
+from penstock.bench.twin.tables import verdict_lines
 from penstock.bench.twin.validation import Validation, twin_cells, validate
 from penstock.bench.twin.verdicts import verdicts
 from penstock.core.errors import InputError
 from tests.shell import Shell
-from tests.twin_examples import profile_folder, spark_cell, spark_folder, twin_of, windowed
+from tests.twin_examples import (
+    GUARDS,
+    profile_folder,
+    spark_cell,
+    spark_folder,
+    twin_of,
+    windowed,
+)
 
 POLICIES = ("static1", "ds2", "static4")
 SEEDS = (0, 1, 2)
-SHORT = {"minutes": 20.0, "workload_parameters": {"period": 600.0}}
+SHORT: dict[str, Any] = {"minutes": 20.0, "workload_parameters": {"period": 600.0}}
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +123,46 @@ def test_an_unfinished_bench_is_compared_as_far_as_it_is(bench: Path, tmp_path: 
     assert static.figures["slots_mean"].twin.count == 1
     assert static.figures["slots_mean"].spark.half_width is None
     assert found.scenes[0].tally("slots_mean").pairs == 1  # over the seed that both have
+
+
+def test_several_scenes_are_judged_alone_and_together(tmp_path: Path) -> None:
+    """By hand: under cosine all is well; under step the twin has ds2 and dhalion swapped."""
+    lively = replace(GUARDS, cool_down=15.0)
+    scenes = {"cosine": GUARDS, "step": GUARDS, "calm": GUARDS, "lively": lively}
+    means = {"ds2": 2.0, "hpa-cpu": 3.0, "dhalion": 4.0}
+    cells, real, played = [], {}, {}
+    for name, guards in scenes.items():
+        workload = name if name in ("cosine", "step") else "constant"
+        given = {"workload": workload, "workload_parameters": {}, "guards": guards}
+        for policy, mean in means.items():
+            key = f"{name}-{policy}"
+            cells.append(spark_cell(policy, key=key, **given))
+            swapped = {"ds2": 4.4, "dhalion": 2.0}.get(policy, mean) if name == "step" else mean
+            for seed in SEEDS:
+                real[key, seed] = {"slots_mean": mean + seed / 10, "latency_p95": 50.0}
+                played[key, seed] = {"slots_mean": swapped + seed / 10, "latency_p95": 60.0}
+    twin = twin_of(windowed())
+    doubles = [replace(cell, twin=twin) for cell in cells]
+    spark = Results(cells, SEEDS, real, tmp_path)
+    found = validate(spark, Results(doubles, SEEDS, played, tmp_path), name="b")
+    titles = [scene.title for scene in found.scenes]
+    assert titles[:2] == ["q5 · cosine", "q5 · step"]
+    assert titles[2].startswith("q5 · constant · guards") and titles[2] != titles[3]
+    well, wrong = verdicts([found.scenes[0]]), verdicts([found.scenes[1]])
+    assert [v.held for v in well] == [True, True, True, None]
+    assert [v.word for v in wrong] == ["not held", "held", "not held", "not judged"]
+    assert wrong[0].broken == ("ds2 +114 % (allowed 15 %)", "dhalion −49 % (allowed 15 %)")
+    assert wrong[2].broken == (
+        "ds2 < hpa-cpu on Spark only",
+        "ds2 < dhalion on Spark only",
+        "hpa-cpu < dhalion on Spark only",
+    )
+    assert wrong[3].count == "Spark tells no pair apart; 3 ties; 3 of 3 by the means alone"
+    executors, _, order, _ = verdicts(found.scenes)
+    assert executors.count == "10 of 12 policies" and not executors.held
+    assert executors.broken[0].startswith("q5 · step: ds2 +114 %")
+    assert order.count.startswith("9 of 12 pairs") and order.held is False  # 10 are needed
+    assert all(len(line) <= 80 for line in verdict_lines(verdicts(found.scenes)))
 
 
 def test_what_cannot_be_compared(bench: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_one_operator_grows_and_each_hop_may_be_killed(tmp_path: Path) -> None:
                     return False
                 return sizes == {"source": 1, "window": 2, "sink": 1}
 
-            until("the window has two executors, the others one", grown, within=240.0)
+            until("the window has two executors, the others one", grown, seconds=240.0)
             for hop in run.hops:
                 run.kill(hop.name)
                 run.start(hop.name)

@@ -60,14 +60,19 @@ def calibrate(
     except ValueError:
         raise InputError(f"--executors {executors!r} must look like 1,2,4,8") from None
     if profile is not None:
-        spark = {"cpu_share": cpu_share, "partitions": partitions}
-        spec = {"query": query, "sizes": sizes, "seconds": seconds, "seed": seed, "quick": quick}
-        _profile(profile, spec, spark, force=force, as_json=as_json)
+        from penstock.bench.profile.plan import ProfileSpec
+        from penstock.bench.spark.settings import SparkSettings
+
+        settings = SparkSettings(slots=max(sizes), cpu_share=cpu_share, partitions=partitions)
+        wanted = ProfileSpec(
+            query=query, settings=settings, sizes=sizes, seconds=seconds, seed=seed, quick=quick
+        )
+        _profile(wanted, profile, force=force, as_json=as_json)
         return
     from penstock.bench.calibrate import CalibrationSpec
     from penstock.report.runs import check_writable
 
-    plan = CalibrationSpec(
+    spec = CalibrationSpec(
         query=query,
         sizes=sizes,
         repeats=repeats,
@@ -80,7 +85,7 @@ def calibrate(
     if not no_save:
         check_writable(out)
     output.quiet_spark()
-    found = _measure(plan)
+    found = _measure(spec)
     files = {} if no_save else _save(found, out)
     if as_json:
         output.print_json({**_document(found), "files": {k: str(v) for k, v in files.items()}})
@@ -175,16 +180,11 @@ def _check_together(context: typer.Context, profile: Path | None) -> None:
             raise InputError(f"--{name.replace('_', '-')} means nothing {kind} --profile; {way}")
 
 
-def _profile(
-    path: Path, spec: dict[str, Any], spark: dict[str, Any], *, force: bool, as_json: bool
-) -> None:
+def _profile(plan: ProfileSpec, path: Path, *, force: bool, as_json: bool) -> None:
     """Measure a profile and write it."""
-    from penstock.bench.profile.plan import ProfileSpec, seconds_of
-    from penstock.bench.spark.settings import SparkSettings
+    from penstock.bench.profile.plan import seconds_of
     from penstock.simulator.microbatch import write_profile
 
-    settings = SparkSettings(slots=max(spec["sizes"]), **spark)
-    plan = ProfileSpec(settings=settings, **spec)
     _check_file(path, force=force)
     output.quiet_spark()
     output.say(f"about {seconds_of(plan) / 60:.0f} minutes")

@@ -15,6 +15,7 @@ from penstock.bench.profile.stages import Costs
 CLEAR = 3.0  # standard errors above 0 that the time between two tasks must be
 LEAST_GAP = 1e-3  # seconds; less between two tasks is none
 
+LEAST_FIRST = 10  # stages with several tasks on an executor
 DRAWS = 10  # of the tasks of a batch, for its mean makespan
 
 Seconds = Sequence[float]
@@ -161,3 +162,23 @@ def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
 
 def _logs(pairs: Sequence[tuple[float, float]]) -> np.ndarray:
     return np.array([np.log(busy / said) for busy, said in pairs if busy > 0 and said > 0])
+
+
+def first_of_stage(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> tuple[float, float]:
+    """Seconds that the first task of a stage takes longer on each executor, and their error.
+
+    Beside the other tasks of the same stage on the same executor; (0, 0) if there are too few.
+    """
+    more = []
+    for row, expected in zip(lineup.settled, said, strict=True):
+        for tasks, stage in zip(row.tasks, expected, strict=True):
+            by_executor: dict[str, list[float]] = {}
+            for t in sorted(tasks, key=lambda t: t.partition):
+                if t.partition < len(stage):
+                    by_executor.setdefault(t.executor, []).append(t.busy - stage[t.partition])
+            more += [off[0] - sum(off[1:]) / len(off[1:])
+                     for off in by_executor.values() if len(off) > 1]  # fmt: skip
+    if len(more) < LEAST_FIRST:
+        return 0.0, 0.0
+    values = np.array(more)
+    return float(values.mean()), float(values.std(ddof=1)) / len(more) ** 0.5

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.bench.profile import states
-from penstock.bench.profile.driver import Driver, driver_of, expected, modelled, noise_of
+from penstock.bench.profile.driver import (
+    Driver,
+    driver_of,
+    expected,
+    first_of_stage,
+    modelled,
+    noise_of,
+)
 from penstock.bench.profile.executors import NewTask, executor_of
 from penstock.bench.profile.experiment import Experiment
 from penstock.bench.profile.lineup import Lineup, line_up
@@ -21,6 +28,9 @@ from penstock.simulator.microbatch.profile import (
     StageProfile,
     StateProfile,
 )
+
+CLEAR = 4.0  # standard errors above 0 from which the first task of a stage is slower
+LEAST_FIRST = 0.01  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,12 @@ def fit(
     executor = executor_of(experiments, _new_tasks(ran, lineup, costs))
     outputs = [output_of(lineup, role) for role in range(len(costs))]
     notes = _notes(lineup, costs, driver, held, outputs, tasks_read=noise.task is not None)
+    first, error = first_of_stage(lineup, said)
+    if first > max(CLEAR * error, LEAST_FIRST):
+        notes.append(
+            f"the first task of a stage takes {first * 1e3:.0f} ms more on each executor; the "
+            "profile has the mean over the sizes in fixed"
+        )
     empty = _empty_batch(experiments, notes)
     final = [replace(c, fixed=c.fixed + driver.gap) for c in costs]
     query = QueryProfile(
@@ -182,6 +198,8 @@ def _notes(
     for name, c in zip(lineup.names, costs, strict=True):
         if not c.told:
             notes.append(f"{name}: batches read about equally much, so all cost is per record")
+        if c.flat:
+            notes.append(f"{name}: what it costs does not depend on records, as far as was seen")
     if driver.gap:
         notes.append(
             f"each task keeps its slot for {driver.gap * 1e3:.0f} ms beyond what it reports; "

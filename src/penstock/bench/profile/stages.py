@@ -12,6 +12,7 @@ from penstock.bench.profile.lines import Floats
 from penstock.bench.profile.lineup import Lineup, Ran
 from penstock.measure.costs import LEAST_SPREAD
 
+SEEN = 2.0  # standard errors above 0 that a cost per record must be
 CLEAR = 3.0  # standard errors above 0 that a cost per row of state must be
 SKEWED = 3.0  # times the deviation that chance explains
 LEAST_SKEW = 0.03  # of the mean share; less is even
@@ -22,7 +23,8 @@ LEAST_LISTS = 4  # batches whose tasks must be known
 class Costs:
     """A stage: seconds of each task, per record and per row of state, with standard errors.
 
-    ``shares`` empty if even · ``told`` whether fixed and per_record could be told apart.
+    ``shares`` empty if even · ``told`` whether fixed and per_record could be told apart ·
+    ``flat`` no cost per record was seen.
     """
 
     tasks: int
@@ -33,6 +35,7 @@ class Costs:
     per_record_error: float = 0.0
     shares: tuple[float, ...] = ()
     told: bool = True
+    flat: bool = False
 
     def tasks_of(self, records: float, state: float) -> Floats:
         """Seconds of each task of a batch."""
@@ -63,7 +66,7 @@ def costs_of(lineup: Lineup, role: int) -> Costs:
         line = lines.fit([records if records.any() else tasks], busy)
         value, error = line.values[0], line.errors[0]
         if not records.any():
-            return Costs(tasks=count, fixed=value, per_record=0.0, fixed_error=error)
+            return Costs(tasks=count, fixed=value, per_record=0.0, fixed_error=error, flat=True)
         return Costs(
             tasks=count,
             fixed=0.0,
@@ -73,6 +76,16 @@ def costs_of(lineup: Lineup, role: int) -> Costs:
             told=False,
         )
     line = lines.fit([tasks, records], busy)
+    if not line.clear(1, SEEN):
+        line = lines.fit([tasks], busy)
+        return Costs(
+            tasks=count,
+            fixed=line.values[0],
+            per_record=0.0,
+            fixed_error=line.errors[0],
+            shares=shares,
+            flat=True,
+        )
     per_row = 0.0
     if (state := np.array([r.state[role] for r in rows])).any():
         wider = lines.fit([tasks, records, state], busy)

@@ -12,17 +12,15 @@ def stages_table(fit: Fit) -> Table:
     """What each stage costs; ± one standard error."""
     table = _table(f"{fit.query.name}: what each stage costs")
     table.add_column("stage", overflow="fold")
-    for name in ("tasks", "ms per task", "±", "µs per record", "±", "written", "skew"):
+    for name in ("tasks", "ms per task", "µs per record", "written", "skew"):
         table.add_column(name, justify="right", no_wrap=True)
     for stage in fit.query.stages:
         skew = max(stage.shares) * stage.tasks if stage.shares else 1.0
         table.add_row(
             stage.name,
             str(stage.tasks),
-            f"{stage.fixed * 1e3:,.1f}",
-            _error(fit, f"{stage.name}.fixed", 1e3, ",.1f"),
-            f"{stage.per_record * 1e6:,.2f}",
-            _error(fit, f"{stage.name}.per_record", 1e6, ",.2f"),
+            f"{stage.fixed * 1e3:,.1f} ±{_error(fit, stage.name + '.fixed', 1e3)}",
+            f"{stage.per_record * 1e6:,.1f} ±{_error(fit, stage.name + '.per_record', 1e6)}",
             f"{stage.selectivity:.3g}",
             f"{skew:.2f}",
         )
@@ -51,9 +49,9 @@ def numbers_table(fit: Fit) -> Table:
         "cpu_busy": f"{executor.cpu_busy:.0%}",
     }
     for name, value in rows.items():
-        table.add_row(name, value, _error(fit, name, 1.0, ".2f"))
+        table.add_row(name, value, _error(fit, name, 1.0))
     for stage in query.stages:
-        if stage.state is not None:
+        if stage.state is not None and stage.state.rows_per_record:
             most = stage.state.most_rows
             table.add_row(
                 f"{stage.name}: rows per record", f"{stage.state.rows_per_record:.3g}", ""
@@ -86,5 +84,8 @@ def _table(title: str) -> Table:
                  pad_edge=False)  # fmt: skip
 
 
-def _error(fit: Fit, name: str, times: float, form: str) -> str:
-    return "–" if name not in fit.errors else format(fit.errors[name] * times, form)
+def _error(fit: Fit, name: str, times: float) -> str:
+    if name not in fit.errors:
+        return "–"
+    error = fit.errors[name] * times
+    return f"{error:.2f}" if times == 1.0 else f"{error:,.1f}"

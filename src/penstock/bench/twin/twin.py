@@ -14,7 +14,7 @@ from penstock.workloads.nexmark.events import Order
 from penstock.workloads.patterns import Constant
 
 EVENTS = PRESETS["thesis"]  # as in the benches on Spark
-SHARE = "cpu_share"  # where a profile's provenance says with which it was measured
+SHARE, MINUTE = "cpu_share", "minute"  # settings that a profile's provenance tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,10 @@ def _tables(profile: Profile) -> tuple[Table, ...]:
 
 
 def check_profile(profile: Profile, query: str, settings: SparkSettings) -> None:
-    """Refuse a profile that was not measured on this query under these settings."""
+    """Refuse a profile that was not measured on this query under these settings.
+
+    A ``minute`` of another length makes windows of another length, and so another state.
+    """
     names = [q.name for q in profile.queries]
     if names != [query]:
         raise InputError(f"it is a profile of {', '.join(names)}, not of {query} alone")
@@ -71,12 +74,15 @@ def check_profile(profile: Profile, query: str, settings: SparkSettings) -> None
                 f"it has {stage.tasks} tasks for the source {stage.source}, the bench has "
                 f"partitions = {settings.partitions}; set it to {stage.tasks}, or measure again"
             )
-    told = _number(profile.provenance.get(SHARE, ""))
-    if told is not None and told != settings.cpu_share:
-        raise InputError(
-            f"it was measured with {SHARE} {told:g}, the bench has {settings.cpu_share}; a "
-            "profile holds for one share only. Measure it again"
-        )
+    given: dict[str, float | None] = {SHARE: settings.cpu_share}
+    if any(stage.state for stage in profile.queries[0].stages):
+        given[MINUTE] = settings.minute
+    for name, value in given.items():
+        told = _number(profile.provenance.get(name, ""))
+        if told is not None and told != value:
+            raise InputError(
+                f"it was measured with {name} {told:g}, the bench has {value}; measure it again"
+            )
 
 
 def _number(text: str) -> float | None:

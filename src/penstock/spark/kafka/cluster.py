@@ -231,6 +231,8 @@ def _patiently(what: str, ask: Callable[[], T]) -> T:
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.FENCED_LEADER_EPOCH,
         KafkaError._TRANSPORT,
         KafkaError._TIMED_OUT,
     }
