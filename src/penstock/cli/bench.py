@@ -34,6 +34,13 @@ def bench(
             help="Spread simulated runs over Spark: spark://HOST:PORT or local[N].",
         ),
     ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Kafka to use instead of a broker of its own, if the spec's source is kafka.",
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("runs"),
     resume: Annotated[
         str | None,
@@ -68,6 +75,8 @@ def bench(
     check_workers(workers)
     if plan.engine == "spark" and workers is not None:
         raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
+    if bootstrap_servers is not None:
+        _check_kafka(plan, bootstrap_servers)
     way = None if on is None else _on_spark(plan, on, workers)
     if dry_run:
         _show_plan(plan, workers if way is None else way.master.slots, as_json)
@@ -78,7 +87,7 @@ def bench(
         runs.check_writable(out)
         folder = create_folder(plan, out)
     if plan.engine == "spark":
-        _bench_on_spark(plan, folder, as_json)
+        _bench_on_spark(plan, folder, bootstrap_servers, as_json)
         return
     run_plan(plan, folder, workers=workers, way=way)
     report_bench(folder, as_json=as_json)
@@ -97,11 +106,24 @@ def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
     return OnSpark(Master(url=master, cores=workers), say=output.say)
 
 
-def _bench_on_spark(plan: BenchSpec, folder: Path, as_json: bool) -> None:
+def _check_kafka(plan: BenchSpec, servers: str) -> None:
+    """That it is wanted, and there."""
+    from penstock.bench.spark.settings import KAFKA
+    from penstock.spark.kafka.cluster import KafkaCluster
+
+    if plan.spark is None or plan.spark.source != KAFKA:
+        raise InputError(
+            f"--bootstrap-servers {servers}: this bench does not read from Kafka. Set "
+            'source = "kafka" in its table [spark]'
+        )
+    KafkaCluster(servers)
+
+
+def _bench_on_spark(plan: BenchSpec, folder: Path, servers: str | None, as_json: bool) -> None:
     from penstock.bench.results import Results
     from penstock.cli.bench_spark import raise_missing, run_spark_plan
 
-    failures = run_spark_plan(plan, folder)
+    failures = run_spark_plan(plan, folder, servers)
     if Results.load(folder).done:
         report_bench(folder, as_json=as_json)
     raise_missing(failures, folder)

@@ -95,8 +95,11 @@ class BenchView:
         return Group(line, self._bar.get_renderable())
 
 
-def run_spark_plan(plan: BenchSpec, folder: Path) -> list[Failure]:
-    """Run what a folder does not hold yet on a local cluster; the runs that failed twice."""
+def run_spark_plan(plan: BenchSpec, folder: Path, servers: str | None = None) -> list[Failure]:
+    """Run what a folder does not hold yet on a local cluster; the runs that failed twice.
+
+    ``servers`` of Kafka, if the events come from there and not from a broker of ours.
+    """
     from penstock.bench.spark.plan import plan_lines
     from penstock.bench.spark.runner import run
     from penstock.bench.spark.worker import SparkWorker
@@ -110,7 +113,9 @@ def run_spark_plan(plan: BenchSpec, folder: Path) -> list[Failure]:
     try:
         with (
             view.shown(),
-            SparkWorker(settings, folder, say=view.say, watch=view.watch) as worker,
+            SparkWorker(
+                settings, folder, servers=servers, say=view.say, watch=view.watch
+            ) as worker,
         ):
             return run(
                 plan.cells,

@@ -15,10 +15,12 @@ from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, Size, close_to
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
-from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.spark.settings import KAFKA, SparkSettings
 from penstock.core.errors import EngineError
 from penstock.measure.values import Batch
+from penstock.spark.kafka.writer import SPREAD
 from penstock.spark.pipelines import nexmark
+from penstock.spark.pipelines.running import consumed_of
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
 
@@ -29,11 +31,15 @@ BACKLOG = 3_600.0  # seconds of event time that wait at the start
 WARM_BATCHES = 1  # not counted after the start of a query
 GIVE_UP = 240.0
 WATERMARK = 2.0  # thesis seconds
+# What is written to Kafka before a measurement, since it has to be written first.
+SPARE, LEAST_BATCHES = 1.5, 4  # times the records that should be read, and whole batches
 
 
 def query_settings(settings: SparkSettings) -> nexmark.Settings:
     """The queries' windows and watermark on the clock."""
-    return nexmark.Settings(minute=settings.minute, watermark=settings.clock(WATERMARK))
+    late = SPREAD if settings.source == KAFKA else 0.0
+    watermark = max(settings.clock(WATERMARK), late)
+    return nexmark.Settings(minute=settings.minute, watermark=watermark)
 
 
 def events_of(
@@ -99,29 +105,40 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
     rig.warmed.add(query)
 
 
+def _backlog(settings: SparkSettings, *, rows: int, density: float, seconds: float) -> float:
+    """Seconds of event time that wait at the start of a measurement."""
+    if settings.source != KAFKA:
+        return BACKLOG
+    return LEAST_BATCHES * rows / density + SPARE * seconds
+
+
 def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:
     """Some seconds of whole batches of a fresh query that always has more to do.
 
-    ``density`` records per second of event time.
+    ``density`` records per second of event time. Fewer if it has read all that wait in Kafka.
     """
+    waiting = _backlog(rig.settings, rows=rows, density=density, seconds=seconds)
     events = events_of(
         query,
         rig.settings,
         seed=0,
         rows=rows,
         pattern=Constant(rps=density),
-        start=time.time() - BACKLOG,
-        seconds=BACKLOG,
+        start=time.time() - waiting,
+        seconds=waiting,
     )
-    with rig.folder() as folder:
+    asked = nexmark.QUERIES[query]
+    everything = tuple(events.total(table) for table in asked.tables)
+    with rig.folder() as folder, rig.feed.topics(asked, events, backlog=True) as topics:
         running: Any = nexmark.start(
             rig.session(),
-            nexmark.QUERIES[query],
+            asked,
             events,
             query_settings(rig.settings),
             folder=folder,
             trigger=rig.settings.trigger,
             name=f"capacity-{query}",
+            topics=topics,
         )
         with stopping(running):
             deadline = time.monotonic() + GIVE_UP
@@ -129,7 +146,8 @@ def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float
                 if running.awaitTermination(0.5):
                     raise EngineError(f"query {query} stopped while it was measured")
                 counted = full_batches(running)[WARM_BATCHES:]
-                if counted and counted[-1].end - counted[0].start >= seconds:
+                over = consumed_of(running.lastProgress) == everything
+                if counted and (over or counted[-1].end - counted[0].start >= seconds):
                     return counted
     raise EngineError(
         f"query {query} did not finish enough batches within {GIVE_UP:.0f} s; raise cpu_share"

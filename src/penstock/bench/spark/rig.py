@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.bench.calibrate import resize
 from penstock.bench.spark.allocation import Allocation
+from penstock.bench.spark.feed import Feed
 from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import EngineError, InputError
 from penstock.measure.values import Executor
@@ -28,13 +29,21 @@ FULL_SPEED = 1.0  # of a core
 class Rig:
     """One cluster and one session for all runs; a context manager that leaves nothing behind.
 
-    Only a run under Spark's own allocation needs another kind of session, see ``use``. ``say``
-    gets one line per step of progress.
+    Only a run under Spark's own allocation needs another kind of session, see ``use``.
+    ``servers`` of Kafka, if the events come from there and not from a broker of ours · ``say``
+    gets one line per step of progress · ``feed`` where the events come from.
     """
 
-    def __init__(self, settings: SparkSettings, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        *,
+        servers: str | None = None,
+        say: Callable[[str], None],
+    ) -> None:
         self.settings = settings
         self.say = say
+        self.feed = Feed(settings, servers=servers, say=say)
         self.warmed: set[str] = set()
         self._cluster: LocalCluster | None = None
         self._session: Any = None
@@ -80,6 +89,7 @@ class Rig:
                 "spark.ui.retainedDeadExecutors": "1000",  # their times are read after a run
             }
             first = 1 if allocation is None else allocation.start
+            conf |= self.feed.conf()
             conf |= {} if allocation is None else allocation.conf()
             self._session = self._cluster.session("penstock bench", start_with=first, conf=conf)
         session: SparkSession = self._session
@@ -134,7 +144,10 @@ class Rig:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.renew()
+        try:
+            self.renew()
+        finally:
+            self.feed.close()
 
 
 def _set_shares(cluster: LocalCluster, executors: Iterable[str], share: float) -> None:

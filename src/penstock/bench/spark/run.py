@@ -62,7 +62,7 @@ def run_on_spark(
     notes = Notes(cell, seed, scale, journal=journal, watch=watch)
     query, times = nexmark.QUERIES[cell.query], query_settings(settings)
     answer: nexmark.Comparison | None = None
-    with rig.folder() as folder:
+    with rig.folder() as folder, rig.feed.topics(query, events) as topics:
         running = nexmark.start(
             rig.session(),
             query,
@@ -71,6 +71,7 @@ def run_on_spark(
             folder=folder,
             trigger=settings.trigger,
             name=cell.key,
+            topics=topics,
         )
         with stopping(running), contextlib.closing(notes.recording):
             _act(rig, running, notes)

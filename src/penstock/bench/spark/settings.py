@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.core.errors import InputError
+from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 
 MINUTE = 60.0  # thesis seconds
@@ -15,6 +15,8 @@ LEAST_MINUTE, MOST_MINUTE = 0.5, 60.0  # seconds on the clock
 MOST_SLOTS, MOST_PARTITIONS = 64, 256
 LEAST_TRIGGER, MOST_TRIGGER = 0.1, 60.0
 MOST_PEAK = 2.0
+EMBEDDED, KAFKA = "embedded", "kafka"
+SOURCES = (EMBEDDED, KAFKA)
 LEAST_PERIOD = 0.1  # seconds on the clock: an observation takes about that long
 
 
@@ -26,8 +28,9 @@ class SparkSettings:
     executors · ``cpu_share`` of a core that each may use, ``None`` for no limit · ``partitions``
     of the source and of the state · ``trigger`` seconds on the clock between micro-batches ·
     ``peak`` the highest rate of a workload as a share of the capacity that all executors were
-    measured to have, or ``peak_rate`` in records/s on the clock · ``check`` whether the result
-    of the first seed is compared with a batch run over the same events.
+    measured to have, or ``peak_rate`` in records/s on the clock · ``source`` of the events:
+    ``embedded``, made where they are read, or ``kafka`` · ``check`` whether the result of the
+    first seed is compared with a batch run over the same events.
 
     >>> SparkSettings(minute=3).speed
     20.0
@@ -40,6 +43,7 @@ class SparkSettings:
     trigger: float = 1.0
     peak: float = 0.8
     peak_rate: float | None = None
+    source: str = EMBEDDED
     check: bool = False
 
     def __post_init__(self) -> None:
@@ -51,6 +55,8 @@ class SparkSettings:
             raise InputError(f"cpu_share = {self.cpu_share} must be a share of a core above 0")
         if not 0 < self.peak <= MOST_PEAK:
             raise InputError(f"peak = {self.peak} must be above 0 and at most {MOST_PEAK:g}")
+        if self.source not in SOURCES:
+            raise unknown("source", self.source, SOURCES)
         if self.peak_rate is not None and not 1 <= self.peak_rate < math.inf:
             raise InputError(f"peak_rate = {self.peak_rate} must be at least 1 record/s")
 

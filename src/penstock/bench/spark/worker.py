@@ -29,12 +29,13 @@ class SparkWorker:
         settings: SparkSettings,
         folder: Path,
         *,
+        servers: str | None = None,
         say: Callable[[str], None],
         watch: Watch,
     ) -> None:
         self._folder = folder
         self._watch = watch
-        self._rig = Rig(settings, say=say)
+        self._rig = Rig(settings, servers=servers, say=say)
 
     def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
         """Run a cell once; the first seed is checked if the settings say so."""

@@ -87,6 +87,10 @@ def _typed(key: str, value: Any) -> Any:
         return found
     if key == "cpu_share" and value == "none":
         return None
+    if key == "source":
+        if not isinstance(value, str):
+            raise InputError(f"source = {value!r} must be a text")
+        return value
     if key == "check":
         if not isinstance(value, bool):
             raise InputError(f"check = {value!r} must be true or false")

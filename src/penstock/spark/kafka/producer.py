@@ -96,7 +96,7 @@ class NexmarkProducer:
                 f"processes {processes} must be between 1 and {most}: they share the "
                 f"{events.partitions} partitions of each topic"
             )
-        self.events, self.count = events, processes
+        self.events, self.count, self.prefix = events, processes, prefix
         self.topics = {table: topic_of(table, prefix) for table in events.tables}
         wanted = {table: tuple(c) for table, c in (columns or {}).items()}
         self.readings = [
