@@ -1,7 +1,8 @@
 """A profile is found again: simulated with a known one, observed as on Spark, fitted.
 
 The simulator is the oracle: its numbers are known, its noise is drawn, and what it tells is what
-Spark tells. The tolerances are those of about 500 batches of 0.5 to 3 s, as on Spark.
+Spark tells. The tolerances are a little wider than the worst of 40 fits, those of eight seeds, each
+of about 500 batches.
 """
 
 from __future__ import annotations
@@ -128,9 +129,9 @@ def test_costs_of_every_stage_are_found_again(name: str) -> None:
         # What a batch of the usual size costs, better than what either number is.
         usual = 2000.0
         cost = stage.tasks * stage.fixed + stage.per_record * usual
-        assert near(mine.tasks * mine.fixed + mine.per_record * usual, cost, share=0.03)
-        assert near(mine.per_record, stage.per_record, share=0.05)
-        assert near(mine.fixed, stage.fixed, share=0.2)
+        assert near(mine.tasks * mine.fixed + mine.per_record * usual, cost, share=0.05)
+        assert near(mine.per_record, stage.per_record, share=0.07)
+        assert near(mine.fixed, stage.fixed, share=0.25)
         for number in ("fixed", "per_record"):
             off = abs(getattr(mine, number) - getattr(stage, number))
             assert off <= 5.0 * got.errors[f"{mine.name}.{number}"] + 1e-9
@@ -156,9 +157,9 @@ def test_the_shape_of_the_query_is_found_again(name: str) -> None:
 @ALL
 def test_driver_time_and_noise_are_found_again(name: str) -> None:
     true, got = found(name)
-    assert near(got.query.planning, true.planning, share=0.1)
-    assert near(got.query.commit, true.commit, share=0.1)
-    assert near(got.query.task_noise, true.task_noise, share=0.15)
+    assert near(got.query.planning, true.planning, share=0.03)
+    assert near(got.query.commit, true.commit, share=0.01)
+    assert near(got.query.task_noise, true.task_noise, share=0.05)
     assert near(got.query.batch_noise, true.batch_noise, share=0.25, least=0.03)
 
 
@@ -177,14 +178,14 @@ def test_the_executor_is_found_again(name: str) -> None:
     _, got = found(name)
     mine = got.executor
     assert near(mine.start, EXECUTOR.start, share=0.07)
-    assert near(mine.start_each, EXECUTOR.start_each, share=0.15)
-    assert near(mine.leave, EXECUTOR.leave, share=0.1)
-    assert near(mine.noise, EXECUTOR.noise, share=0.4)
+    assert near(mine.start_each, EXECUTOR.start_each, share=0.2)
+    assert near(mine.leave, EXECUTOR.leave, share=0.05)
+    assert near(mine.noise, EXECUTOR.noise, share=0.35)
     assert near(mine.first_task, EXECUTOR.first_task, share=0.35)
     # What being cold costs is known better than how it goes over.
-    assert near(cold_seconds(mine), cold_seconds(EXECUTOR), share=0.1)
-    assert near(mine.slowdown, EXECUTOR.slowdown, share=0.4)
-    assert near(mine.warm_up, EXECUTOR.warm_up, share=0.6)
+    assert near(cold_seconds(mine), cold_seconds(EXECUTOR), share=0.2)
+    assert near(mine.slowdown, EXECUTOR.slowdown, share=0.5)
+    assert near(mine.warm_up, EXECUTOR.warm_up, share=0.9)
     assert near(mine.cpu_idle, EXECUTOR.cpu_idle, share=0.0, least=0.02)
     assert near(mine.cpu_busy, EXECUTOR.cpu_busy, share=0.02)
     assert mine.share == 1.0
@@ -208,7 +209,7 @@ def test_rows_of_state_cost_something_only_where_that_is_clear() -> None:
     costs = {name: found(name)[1].query.stages[-1].state for name in ("stateful", "weighty")}
     assert costs["stateful"] is not None and costs["stateful"].per_row == 0.0
     assert costs["weighty"] is not None
-    assert near(costs["weighty"].per_row, 3e-4, share=0.15)
+    assert near(costs["weighty"].per_row, 3e-4, share=0.1)
 
 
 def played(profile: Profile, loads: dict[str, Pattern], seed: int) -> tuple[float, float]:
@@ -251,7 +252,7 @@ def test_it_says_how_well_it_explains_the_batches_it_was_made_of(name: str) -> N
     for group in often:
         assert near(group.profile, group.measured, share=0.05)
     # A batch deviates by its own noise and by that of the tasks that it waits for, not by more.
-    assert got.error <= 1.0 * np.hypot(true.batch_noise, true.task_noise)
+    assert got.error <= 0.7 * np.hypot(true.batch_noise, true.task_noise)
 
 
 def test_what_was_not_observed_keeps_its_default_and_is_said() -> None:
@@ -467,7 +468,7 @@ def test_makespans_are_those_of_the_simulator(slots: int) -> None:
         assert makespan(tasks, [(), (0,)], slots) == pytest.approx(batch.duration)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(
     rate=st.floats(0.05, 1.0),
     most=st.one_of(st.none(), st.floats(2e3, 2e4)),

@@ -14,7 +14,7 @@ SHARES = (0.1, 0.3, 1.0)  # of the largest batch
 QUICK_SHARES = (0.2, 1.0)
 BATCHES = 8  # of a run, if they end in time
 LEAST_BATCHES = 3
-LONGEST_BATCH = 10.0  # seconds; larger ones are left to more executors
+LONGEST_BATCH = 6.0  # seconds; larger ones are left to more executors
 SMALL = 0.1  # share of the largest batch in runs that have pauses
 LEAST_ROWS = 100
 STARTING, CAPACITY, RESIZING, QUERY = 25.0, 90.0, 20.0, 6.0  # about, seconds
@@ -112,7 +112,7 @@ def seconds_of(spec: ProfileSpec) -> float:
     """About how long all of it takes."""
     runs = len(spec.sizes) * len(QUICK_SHARES if spec.quick else SHARES)
     resizes = len(spec.sizes) + 1
-    usual = 0.8 * spec.seconds
+    usual = 0.65 * spec.seconds
     return STARTING + CAPACITY + runs * (usual + QUERY) + resizes * (RESIZING + QUERY)
 
 

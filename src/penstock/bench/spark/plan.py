@@ -9,7 +9,7 @@ from typing import Any
 from penstock.bench.cell import Cell
 from penstock.bench.labels import policy_label
 from penstock.bench.spark.allocation import TIMEOUTS, allocation_of
-from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.spark.settings import KAFKA, SparkSettings
 from penstock.report import units
 
 START = 25.0  # seconds: cluster, driver and first executor
@@ -105,6 +105,7 @@ def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
         f"{where}, a minute of thesis time lasts {settings.minute:g} s: {speed:g} times as fast.",
         f"Executors: {settings.slots}{share}; so the guards' maximum is {maximum}.",
         f"Load: up to {peak}{first}; the same for all policies.",
+        *(["Events go through Kafka."] if settings.source == KAFKA else []),
         f"Trigger: {settings.trigger:g} s on the clock, {settings.trigger * speed:g} s of thesis "
         "time.",
         "Thesis time → on the clock, and likewise for all times of the policies:",
@@ -156,5 +157,6 @@ def described(cell: Cell) -> str:
     if settings is None:
         return "simulated"
     where = "on Spark" if cell.twin is None else "on Spark's twin, simulated"
+    where += " over Kafka" if settings.source == KAFKA else ""
     share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
     return f"{where}, one minute = {settings.minute:g} s, {settings.slots} executors{share}"
