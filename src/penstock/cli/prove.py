@@ -85,6 +85,19 @@ def faults(
     _finish([_faults(query, seconds, quick)], out, no_save, as_json)
 
 
+@prove.command("broker")
+def broker(
+    kills: Annotated[int, typer.Option(help="Times the broker is killed.")] = 2,
+    away: Annotated[float, typer.Option(help="Seconds until it is started again.")] = 8.0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Kill the Kafka broker under a query and its producer; nothing is lost or repeated."""
+    _finish([_broker(1 if quick else kills, away)], out, no_save, as_json)
+
+
 @prove.command("scaling")
 def scaling(
     repeats: Annotated[int, typer.Option(help="Times each size is measured.")] = 3,
@@ -126,6 +139,7 @@ def everything(
         _reaction(2 if quick else 10, 5.0),
         _overhead(2 if quick else 30, 12.0, 2.0, 0),
         _faults("q5", 90.0, quick),
+        _broker(1 if quick else 2, 8.0),
         _scaling(1 if quick else 3, quick),
     ]
     _finish(work, out, no_save, as_json)
@@ -159,6 +173,11 @@ def _faults(query: str, seconds: float, quick: bool) -> Work:
     names = proof.NAMES if given == ("all",) else given
     spec = proof.Spec(queries=names, seconds=10.0 if quick else seconds, quick=quick)
     return "faults", spec, proof.prove
+
+
+def _broker(kills: int, away: float) -> Work:
+    proof = _proof("broker")
+    return "broker", proof.Spec(kills=kills, away=away), proof.prove
 
 
 def _scaling(repeats: int, quick: bool) -> Work:
