@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.bench.prove import source
 from penstock.bench.prove.proof import Check, Proof
+from penstock.cli.prove import ALL
 from penstock.core.errors import EngineError
 from penstock.spark.local import java
 from tests.shell import Shell
@@ -80,6 +82,28 @@ def test_the_exit_code_is_the_verdict(
     (folder,) = (tmp_path / "runs").iterdir()
     assert json.loads((folder / "proof.json").read_text())["held"] is (code != 1)
     assert json.loads((folder / "config.json").read_text())["command"] == "prove source"
+
+
+@pytest.mark.parametrize("how", [[], ["--quick"]])
+def test_all_is_what_the_single_commands_do(
+    prove: Shell, monkeypatch: pytest.MonkeyPatch, how: list[str]
+) -> None:
+    specs: list[Any] = []
+
+    def noted(spec: Any, *, folder: Path, say: Any) -> Proof:
+        specs.append(spec)
+        return HELD
+
+    for name in ALL:
+        module = importlib.import_module(f"penstock.bench.prove.{name}")
+        monkeypatch.setattr(module, "prove", noted)
+    for name in ALL:
+        assert prove(name, "--no-save", *how).code == 0
+    alone = specs.copy()
+    specs.clear()
+    assert prove("all", "--no-save", *how).code == 0
+    assert specs == alone
+    assert len(specs) == len(ALL)
 
 
 def test_json_is_one_document(

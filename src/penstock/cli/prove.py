@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from penstock.bench.prove.proof import Proof
 
 RUNS = Path("runs")
+ALL = ("source", "reaction", "overhead", "faults", "broker", "scaling")  # but the soak
+QUICK: Mapping[str, Mapping[str, Any]] = {
+    "source": {"seconds": 1.0},
+    "reaction": {"actions": 2},
+    "overhead": {"pairs": 2},
+    "faults": {"seconds": 10.0, "quick": True},
+    "broker": {"kills": 1},
+    "scaling": {"repeats": 1, "sizes": (1, 8)},
+    "soak": {"seconds": 120.0, "every": 5.0},
+}
+"""What --quick changes in each Spec."""
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: short, and proves little.")]
 
 prove = typer.Typer(
@@ -38,7 +49,7 @@ def source(
     as_json: AsJson = False,
 ) -> None:
     """How fast one slot reads Nexmark's events."""
-    _finish([_source(1.0 if quick else seconds)], out, no_save, as_json)
+    _finish([_work("source", quick, seconds=seconds)], out, no_save, as_json)
 
 
 @prove.command("reaction")
@@ -51,7 +62,8 @@ def reaction(
     as_json: AsJson = False,
 ) -> None:
     """How soon new executors work after the load has risen."""
-    _finish([_reaction(2 if quick else actions, period)], out, no_save, as_json)
+    work = _work("reaction", quick, actions=actions, period=period)
+    _finish([work], out, no_save, as_json)
 
 
 @prove.command("overhead")
@@ -66,7 +78,7 @@ def overhead(
     as_json: AsJson = False,
 ) -> None:
     """What being watched costs a query."""
-    work = _overhead(2 if quick else pairs, seconds, period, seed)
+    work = _work("overhead", quick, pairs=pairs, seconds=seconds, period=period, seed=seed)
     _finish([work], out, no_save, as_json)
 
 
@@ -82,7 +94,10 @@ def faults(
     as_json: AsJson = False,
 ) -> None:
     """Kill an executor, the worker and the driver during actions; the result stays exact."""
-    _finish([_faults(query, seconds, quick)], out, no_save, as_json)
+    names = tuple(name.strip() for name in query.split(",") if name.strip())
+    queries = _proof("faults").NAMES if names == ("all",) else names
+    work = _work("faults", quick, queries=queries, seconds=seconds)
+    _finish([work], out, no_save, as_json)
 
 
 @prove.command("broker")
@@ -95,7 +110,7 @@ def broker(
     as_json: AsJson = False,
 ) -> None:
     """Kill the Kafka broker under a query and its producer; nothing is lost or repeated."""
-    _finish([_broker(1 if quick else kills, away)], out, no_save, as_json)
+    _finish([_work("broker", quick, kills=kills, away=away)], out, no_save, as_json)
 
 
 @prove.command("scaling")
@@ -107,7 +122,7 @@ def scaling(
     as_json: AsJson = False,
 ) -> None:
     """How much more eight executors take than one."""
-    _finish([_scaling(1 if quick else repeats, quick)], out, no_save, as_json)
+    _finish([_work("scaling", quick, repeats=repeats)], out, no_save, as_json)
 
 
 @prove.command("soak")
@@ -122,8 +137,8 @@ def soak(
     as_json: AsJson = False,
 ) -> None:
     """Act for hours; nothing may grow. Ctrl-C shows the result so far."""
-    seconds = 120.0 if quick else hours * 3600.0 if minutes is None else minutes * 60.0
-    _finish([_soak(seconds, 5.0 if quick else 30.0)], out, no_save, as_json)
+    seconds = hours * 3600.0 if minutes is None else minutes * 60.0
+    _finish([_work("soak", quick, seconds=seconds)], out, no_save, as_json)
 
 
 @prove.command("all")
@@ -134,15 +149,7 @@ def everything(
     as_json: AsJson = False,
 ) -> None:
     """All but the soak, one after the other."""
-    work = [
-        _source(1.0 if quick else 40.0),
-        _reaction(2 if quick else 10, 5.0),
-        _overhead(2 if quick else 30, 12.0, 2.0, 0),
-        _faults("q5", 90.0, quick),
-        _broker(1 if quick else 2, 8.0),
-        _scaling(1 if quick else 3, quick),
-    ]
-    _finish(work, out, no_save, as_json)
+    _finish([_work(name, quick) for name in ALL], out, no_save, as_json)
 
 
 # ---- each proof with its parameters, checked before anything starts ------------------------
@@ -151,44 +158,11 @@ def everything(
 Work = tuple[str, Any, "Callable[..., Proof]"]
 
 
-def _source(seconds: float) -> Work:
-    proof = _proof("source")
-    return "source", proof.Spec(seconds=seconds), proof.prove
-
-
-def _reaction(actions: int, period: float) -> Work:
-    proof = _proof("reaction")
-    return "reaction", proof.Spec(actions=actions, period=period), proof.prove
-
-
-def _overhead(pairs: int, seconds: float, period: float, seed: int) -> Work:
-    proof = _proof("overhead")
-    spec = proof.Spec(pairs=pairs, seconds=seconds, period=period, seed=seed)
-    return "overhead", spec, proof.prove
-
-
-def _faults(query: str, seconds: float, quick: bool) -> Work:
-    proof = _proof("faults")
-    given = tuple(name.strip() for name in query.split(",") if name.strip())
-    names = proof.NAMES if given == ("all",) else given
-    spec = proof.Spec(queries=names, seconds=10.0 if quick else seconds, quick=quick)
-    return "faults", spec, proof.prove
-
-
-def _broker(kills: int, away: float) -> Work:
-    proof = _proof("broker")
-    return "broker", proof.Spec(kills=kills, away=away), proof.prove
-
-
-def _scaling(repeats: int, quick: bool) -> Work:
-    proof = _proof("scaling")
-    spec = proof.Spec(repeats=repeats, sizes=(1, 8)) if quick else proof.Spec(repeats=repeats)
-    return "scaling", spec, proof.prove
-
-
-def _soak(seconds: float, every: float) -> Work:
-    proof = _proof("soak")
-    return "soak", proof.Spec(seconds=seconds, every=every), proof.prove
+def _work(name: str, quick: bool, **given: Any) -> Work:
+    """A proof by name; what is not given is as its Spec has it."""
+    proof = _proof(name)
+    changed = QUICK[name] if quick else {}
+    return name, proof.Spec(**{**given, **changed}), proof.prove
 
 
 def _proof(name: str) -> Any:
