@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -19,15 +20,18 @@ from penstock.bench.profile import measure, runs
 from penstock.bench.profile.fit import fit
 from penstock.bench.profile.measure import Measured
 from penstock.bench.profile.plan import (
+    BATCHES,
     LONGEST_BATCH,
     SHARES,
     ProfileSpec,
     Step,
     seconds_of,
+    seconds_waiting,
     steps_of,
 )
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.specs.spec import load
 from penstock.core.errors import EngineError
 from penstock.core.model import Change
 from penstock.measure.metrics import POOL
@@ -75,8 +79,13 @@ def pretended(monkeypatch: pytest.MonkeyPatch, measured: Measured) -> list[Profi
     asked: list[ProfileSpec] = []
 
     def answer(
-        spec: ProfileSpec, *, say: Callable[[str], None], begun: Callable[[int, int], None]
+        spec: ProfileSpec,
+        *,
+        servers: str | None,
+        say: Callable[[str], None],
+        begun: Callable[[int, int], None],
     ) -> Measured:
+        assert servers is None
         asked.append(spec)
         begun(0, 2)
         say("run 1 of 2")
@@ -101,6 +110,16 @@ def pretended(monkeypatch: pytest.MonkeyPatch, measured: Measured) -> list[Profi
         (["--profile", "."], "is a folder"),
         (["--force"], "--force means nothing without --profile"),
         (["--quick"], "--quick means nothing without --profile"),
+        (["--like", "s.toml"], "--like means nothing without --profile"),
+        (["--profile", "p.json", "--like", "s.toml"], "no file s.toml"),
+        (
+            ["--profile", "p.json", "--like", "s.toml", "--cpu-share", "0.1"],
+            "--cpu-share is what s.toml says; leave it or --like out",
+        ),
+        (
+            ["--profile", "p.json", "--bootstrap-servers", "127.0.0.1:1"],
+            "this bench does not read from Kafka",
+        ),
     ],
 )
 def test_bad_usage_is_refused_before_anything_starts(
@@ -111,6 +130,27 @@ def test_bad_usage_is_refused_before_anything_starts(
     assert said in " ".join(done.err.split())
     assert "Traceback" not in done.err and done.out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_measures_on_the_cluster_of_a_bench(
+    calibrate: Shell, pretended: list[ProfileSpec], tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[1] / "examples" / "bench" / "kafka.toml"
+    done = calibrate("--query", "q5", "--profile", "q5.json", "--like", str(example))
+    assert done.code == 0, done.err
+    (asked,) = pretended
+    assert asked.sizes == (1, 2, 4, 6)
+    assert asked.settings == load(example).spark
+    assert asked.settings.source == "kafka"
+
+
+def test_what_waits_in_kafka_is_what_a_run_may_take() -> None:
+    embedded, kafka = (SparkSettings(source=source) for source in ("embedded", "kafka"))
+    step = Step(before=2, executors=2, rows=1_000, density=500.0)
+    assert seconds_waiting(step, kafka) * step.density >= (BATCHES + 1) * step.rows
+    assert seconds_waiting(step, kafka) < seconds_waiting(step, embedded)
+    last = replace(step, last=True)
+    assert seconds_waiting(last, kafka) == seconds_waiting(last, embedded) == 6.0
 
 
 def test_the_profile_is_written_and_shown(

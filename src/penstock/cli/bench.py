@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import output
+from penstock.cli.bench_spark import check_servers
 from penstock.core.errors import InputError, PenstockError
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def bench(
     check_workers(workers)
     if plan.engine == "spark" and workers is not None:
         raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
-    if bootstrap_servers is not None:
-        _check_kafka(plan, bootstrap_servers)
+    check_servers(bootstrap_servers, plan.spark)
     way = None if on is None else _on_spark(plan, on, workers)
     if dry_run:
         _show_plan(plan, workers if way is None else way.master.slots, as_json)
@@ -104,19 +104,6 @@ def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
         )
     output.quiet_spark()
     return OnSpark(Master(url=master, cores=workers), say=output.say)
-
-
-def _check_kafka(plan: BenchSpec, servers: str) -> None:
-    """That it is wanted, and there."""
-    from penstock.bench.spark.settings import KAFKA
-    from penstock.spark.kafka.cluster import KafkaCluster
-
-    if plan.spark is None or plan.spark.source != KAFKA:
-        raise InputError(
-            f"--bootstrap-servers {servers}: this bench does not read from Kafka. Set "
-            'source = "kafka" in its table [spark]'
-        )
-    KafkaCluster(servers)
 
 
 def _bench_on_spark(plan: BenchSpec, folder: Path, servers: str | None, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli import output
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, InputError
 
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.bench.cell import Cell
     from penstock.bench.spark.compressed import Moment
     from penstock.bench.spark.runner import Failure
+    from penstock.bench.spark.settings import SparkSettings
     from penstock.bench.specs.spec import BenchSpec
 
 EVERY = 10.0  # minutes of thesis time between two lines where there is no terminal
@@ -93,6 +94,21 @@ class BenchView:
 
         line = Text(self._now, no_wrap=True, overflow="ellipsis")
         return Group(line, self._bar.get_renderable())
+
+
+def check_servers(servers: str | None, settings: SparkSettings | None) -> None:
+    """That a Kafka that was given is wanted, and there."""
+    from penstock.bench.spark.settings import KAFKA
+    from penstock.spark.kafka.cluster import KafkaCluster
+
+    if servers is None:
+        return
+    if settings is None or settings.source != KAFKA:
+        raise InputError(
+            f"--bootstrap-servers {servers}: this bench does not read from Kafka. Set "
+            'source = "kafka" in its table [spark]'
+        )
+    KafkaCluster(servers)
 
 
 def run_spark_plan(plan: BenchSpec, folder: Path, servers: str | None = None) -> list[Failure]:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import output
+from penstock.cli.bench_spark import check_servers
 from penstock.cli.options import AsJson, NoSave, Out
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.bench.calibrate import Calibration, CalibrationSpec
-    from penstock.bench.profile.measure import Measured
-    from penstock.bench.profile.plan import ProfileSpec
 
 NOT_WITH_PROFILE = ("repeats", "rows", "out", "no_save")
-ONLY_WITH_PROFILE = ("force", "quick")
+ONLY_WITH_PROFILE = ("like", "bootstrap_servers", "force", "quick")
+NOT_WITH_LIKE = ("cpu_share", "partitions")
 PROFILE = "Profile for the micro-batch simulator"  # the panel of --help
 
 
@@ -38,6 +38,22 @@ def calibrate(
             help="Measure a profile instead, and write it to this file.", rich_help_panel=PROFILE
         ),
     ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Measure on the cluster of this bench, with its source and its times.",
+            rich_help_panel=PROFILE,
+        ),
+    ] = None,
+    bootstrap_servers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Kafka to use instead of a broker of its own.",
+            rich_help_panel=PROFILE,
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace the file.", rich_help_panel=PROFILE)
     ] = False,
@@ -54,20 +70,23 @@ def calibrate(
     All events wait already, so the query takes what it can. With --profile: what its batches,
     stages and executors cost, for the micro-batch simulator.
     """
-    _check_together(context, profile)
-    try:
-        sizes = tuple(int(size) for size in executors.split(","))
-    except ValueError:
-        raise InputError(f"--executors {executors!r} must look like 1,2,4,8") from None
+    _check_together(context, profile, like)
+    sizes = _sizes(executors)
     if profile is not None:
         from penstock.bench.profile.plan import ProfileSpec
         from penstock.bench.spark.settings import SparkSettings
+        from penstock.cli.calibrate_profile import measure_profile, settings_like, sizes_for
 
-        settings = SparkSettings(slots=max(sizes), cpu_share=cpu_share, partitions=partitions)
+        if like is not None:
+            settings = settings_like(like)
+            sizes = sizes if _given(context, "executors") else sizes_for(settings.slots)
+        else:
+            settings = SparkSettings(slots=max(sizes), cpu_share=cpu_share, partitions=partitions)
+        check_servers(bootstrap_servers, settings)
         wanted = ProfileSpec(
             query=query, settings=settings, sizes=sizes, seconds=seconds, seed=seed, quick=quick
         )
-        _profile(wanted, profile, force=force, as_json=as_json)
+        measure_profile(wanted, profile, servers=bootstrap_servers, force=force, as_json=as_json)
         return
     from penstock.bench.calibrate import CalibrationSpec
     from penstock.report.runs import check_writable
@@ -169,93 +188,29 @@ def _width(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _check_together(context: typer.Context, profile: Path | None) -> None:
+def _sizes(executors: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in executors.split(","))
+    except ValueError:
+        raise InputError(f"--executors {executors!r} must look like 1,2,4,8") from None
+
+
+def _check_together(context: typer.Context, profile: Path | None, like: Path | None) -> None:
     """Options of the one kind of measurement mean nothing to the other."""
-    wrong = ONLY_WITH_PROFILE if profile is None else NOT_WITH_PROFILE
-    for name in wrong:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+    for name in ONLY_WITH_PROFILE if profile is None else NOT_WITH_PROFILE:
+        if _given(context, name):
             way = "leave it out" if profile else "add --profile FILE.json"
             kind = "with" if profile else "without"
-            raise InputError(f"--{name.replace('_', '-')} means nothing {kind} --profile; {way}")
+            raise InputError(f"{_flag(name)} means nothing {kind} --profile; {way}")
+    for name in NOT_WITH_LIKE:
+        if like is not None and _given(context, name):
+            raise InputError(f"{_flag(name)} is what {like} says; leave it or --like out")
 
 
-def _profile(plan: ProfileSpec, path: Path, *, force: bool, as_json: bool) -> None:
-    """Measure a profile and write it."""
-    from penstock.bench.profile.plan import seconds_of
-    from penstock.simulator.microbatch import write_profile
-
-    _check_file(path, force=force)
-    output.quiet_spark()
-    output.say(f"about {seconds_of(plan) / 60:.0f} minutes")
-    found = _measure_profile(plan)
-    write_profile(found.profile, path)
-    if as_json:
-        output.print_json(_profile_document(found, path))
-        return
-    _show_profile(found)
-    output.console().print(f"profile {path}", soft_wrap=True)
+def _given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
-def _check_file(path: Path, *, force: bool) -> None:
-    """It can be written; found out before anything is measured."""
-    import os
-
-    if path.is_dir():
-        raise InputError(f"--profile {path} is a folder; give a file such as {path}/q5.json")
-    if path.exists() and not force:
-        raise InputError(f"--profile {path} is there already; --force replaces it")
-    folder = path.parent
-    if not folder.is_dir():
-        raise InputError(f"--profile {path}: there is no folder {folder}; create it first")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(f"--profile {path} cannot be written; choose another place")
-
-
-def _measure_profile(plan: ProfileSpec) -> Measured:
-    from penstock.bench.profile.measure import measure
-
-    with output.progress() as bar:
-        task = bar.add_task("starting", total=None)
-
-        def begun(number: int, steps: int) -> None:
-            bar.update(task, total=steps, completed=number)
-
-        def say(line: str) -> None:
-            bar.update(task, description=line)
-            if bar.disable:
-                output.say(line)
-
-        return measure(plan, say=say, begun=begun)
-
-
-def _profile_document(found: Measured, path: Path) -> dict[str, Any]:
-    from penstock.core.codec import to_json
-
-    return {
-        "profile": to_json(found.profile),
-        "errors": dict(found.fit.errors),
-        "explained": [asdict(e) for e in found.fit.explained],
-        "mean_error": found.fit.error,
-        "notes": list(found.fit.notes),
-        "limited": found.limited,
-        "runs": found.runs,
-        "batches": found.batches,
-        "file": str(path),
-    }
-
-
-def _show_profile(found: Measured) -> None:
-    from penstock.bench.profile.tables import explained_table, numbers_table, stages_table
-
-    screen = output.console()
-    for table in (stages_table, numbers_table, explained_table):
-        screen.print(table(found.fit))
-        screen.print()
-    share = found.profile.provenance["cpu_share"]
-    screen.print(
-        f"{found.batches} batches of {found.runs} runs; CPU share of an executor: {share}; the "
-        f"profile is off by {found.fit.error:.0%} of a batch on average"
-    )
-    for note in found.fit.notes:
-        screen.print(f"- {note}")
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.bench.profile.experiment import Experiment
 from penstock.bench.profile.fit import Fit, fit
-from penstock.bench.profile.plan import ProfileSpec, Step, steps_of
+from penstock.bench.profile.plan import ProfileSpec, Step, seconds_waiting, steps_of
 from penstock.bench.profile.runs import Watch, resize, some_batches, until_the_end
 from penstock.bench.spark import capacity as capacities
 from penstock.bench.spark.capacity_file import Capacity
@@ -26,7 +26,6 @@ from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
 
 QUIET = 4.0  # triggers after the last data in which an empty batch shows
-LAST_BATCHES = 3  # of the run whose data end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +44,17 @@ class Measured:
 
 
 def measure(
-    spec: ProfileSpec, *, say: Callable[[str], None], begun: Callable[[int, int], None]
+    spec: ProfileSpec,
+    *,
+    servers: str | None = None,
+    say: Callable[[str], None],
+    begun: Callable[[int, int], None],
 ) -> Measured:
-    """Run all steps and fit; ``begun`` is told each step and how many there are."""
-    with Rig(spec.settings, say=say) as rig:
+    """Run all steps and fit; ``begun`` is told each step and how many there are.
+
+    ``servers`` of Kafka, if the events come from there and not from a broker of ours.
+    """
+    with Rig(spec.settings, servers=servers, say=say) as rig:
         capacity = capacities.measure(rig, spec.query)
         steps = steps_of(spec, capacity)
         found = []
@@ -96,21 +102,26 @@ def _events(
 
 def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
     """One run of a fresh query."""
-    backlog = LAST_BATCHES * step.rows / step.density if step.last else capacities.BACKLOG
-    events = _events(spec, step.rows, step.density, time.time() - backlog, backlog)
-    with rig.folder() as folder, closing(Watch(rig)) as watch:
+    query, waiting = nexmark.QUERIES[spec.query], seconds_waiting(step, spec.settings)
+    events = _events(spec, step.rows, step.density, time.time() - waiting, waiting)
+    with (
+        rig.folder() as folder,
+        rig.feed.topics(query, events, backlog=True) as topics,
+        closing(Watch(rig)) as watch,
+    ):
         running: Any = nexmark.start(
             rig.session(),
-            nexmark.QUERIES[spec.query],
+            query,
             events,
             capacities.query_settings(spec.settings),
             folder=folder,
             trigger=spec.settings.trigger,
             name=f"profile-{spec.query}",
+            topics=topics,
         )
         with stopping(running):
             if step.last:
-                wanted = tuple(events.total(t) for t in nexmark.QUERIES[spec.query].tables)
+                wanted = tuple(events.total(t) for t in query.tables)
                 until_the_end(watch, running, wanted, quiet=QUIET * spec.settings.trigger)
             elif step.resizes:
                 resize(watch, running, step, warm=lambda: rig.warm)
@@ -135,6 +146,7 @@ def _provenance(spec: ProfileSpec, rig: Rig, capacity: Capacity) -> dict[str, st
         "cpu_share": "not limited" if share is None else f"{share:g}",
         "executors": ",".join(map(str, spec.sizes)),
         "partitions": str(settings.partitions),
+        "source": settings.source,
         "trigger": f"{settings.trigger:g}",
         "minute": f"{settings.minute:g}",
         "records_per_second": f"{capacity.one:.0f} on one executor, {capacity.all:.0f} on all",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.bench.spark.capacity_file import Capacity
-from penstock.bench.spark.settings import SparkSettings
+from penstock.bench.spark.settings import KAFKA, SparkSettings
 from penstock.core.errors import InputError, unknown
 
 SHARES = (0.1, 0.3, 1.0)  # of the largest batch
@@ -17,6 +17,10 @@ LEAST_BATCHES = 3
 LONGEST_BATCH = 6.0  # seconds; larger ones are left to more executors
 SMALL = 0.1  # share of the largest batch in runs that have pauses
 LEAST_ROWS = 100
+LAST_BATCHES = 3  # of the run whose data end
+ENDLESS = 3_600.0  # seconds of event time that wait where that costs nothing
+SPARE_BATCHES = 4
+LONGEST_RESIZE = 100.0  # seconds, until its executors are warm
 STARTING, CAPACITY, RESIZING, QUERY = 25.0, 90.0, 20.0, 6.0  # about, seconds
 
 
@@ -106,6 +110,20 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
     small = _step(now, now, SMALL, spec, capacity)
     return [*steps, Step(before=now, executors=now, rows=small.rows, density=small.density,
                          last=True)]  # fmt: skip
+
+
+def seconds_waiting(step: Step, settings: SparkSettings) -> float:
+    """Seconds of event time that wait when a run begins.
+
+    As good as endless, but for the run whose data end; in Kafka what it may take, since it has
+    to be written first.
+    """
+    batch = step.rows / step.density
+    if step.last:
+        return LAST_BATCHES * batch
+    if settings.source != KAFKA:
+        return ENDLESS
+    return LONGEST_RESIZE if step.resizes else (BATCHES + SPARE_BATCHES) * batch
 
 
 def seconds_of(spec: ProfileSpec) -> float:

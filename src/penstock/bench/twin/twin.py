@@ -14,7 +14,11 @@ from penstock.workloads.nexmark.events import Order
 from penstock.workloads.patterns import Constant
 
 EVENTS = PRESETS["thesis"]  # as in the benches on Spark
-SHARE, MINUTE = "cpu_share", "minute"  # settings that a profile's provenance tells
+SHARE, MINUTE, SOURCE = (
+    "cpu_share",
+    "minute",
+    "source",
+)  # that a provenance tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,12 @@ def check_profile(profile: Profile, query: str, settings: SparkSettings) -> None
             raise InputError(
                 f"it was measured with {name} {told:g}, the bench has {value}; measure it again"
             )
+    source = profile.provenance.get(SOURCE, settings.source)
+    if source != settings.source:
+        raise InputError(
+            f"it was measured with {SOURCE} {source}, the bench has {settings.source}; "
+            "measure it again"
+        )
 
 
 def _number(text: str) -> float | None:
