@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from penstock.core.model import QuerySeen, SourceSeen
 from penstock.measure.costs import HISTORY
 from penstock.measure.latency import Intake, intakes_of, latency_of
-from penstock.measure.partitions import Partitions
+from penstock.measure.partitions import PartitionLog, Partitions
+from penstock.measure.stages import StageLog
 from penstock.measure.values import Batch, Source, Stage
 from penstock.measure.works import Demand, Ledger, Work, ledger_of, total, works_of
 
@@ -53,6 +54,30 @@ class QueryWindow:
     def span(self) -> float:
         """Seconds covered."""
         return self.end - self.start
+
+
+def windows_of(
+    queries: Mapping[str, Sequence[Batch]],
+    stages: StageLog,
+    partitions: PartitionLog,
+    *,
+    now: float,
+    window: float,
+    cores: int,
+) -> list[QueryWindow]:
+    """Of the queries, by run id, that did something within a window."""
+    found = (
+        query_window(
+            batches,
+            stages.of(run_id),
+            now=now,
+            window=window,
+            cores=cores,
+            partitions=partitions.of(run_id),
+        )
+        for run_id, batches in queries.items()
+    )
+    return [seen for seen in found if seen is not None and seen.works]
 
 
 def query_window(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from penstock.report import units
+from penstock.report.style import plain_table
 
 MARK = "*"
 FRONT = f"{MARK} no other policy here has both a lower latency and fewer slots"
@@ -112,7 +112,7 @@ NAMES = {column.score: column.name for column in COLUMNS}
 
 def group_table(group: Group) -> Table:
     """A group for a terminal of 80 columns; the oracle is the last row."""
-    table = _table(group.title, group.note)
+    table = plain_table(group.title, group.note, tight=True)
     table.add_column("policy", no_wrap=True, max_width=22)
     for column in COLUMNS:
         table.add_column(column.name, justify="right", no_wrap=True)
@@ -126,7 +126,9 @@ def group_table(group: Group) -> Table:
 
 def against_table(group: Group) -> Table:
     """The differences from the first policy, seed by seed."""
-    table = _table(f"against {group.base}", f"{group.title}; paired by seed, 95 % interval")
+    table = plain_table(
+        f"against {group.base}", f"{group.title}; paired by seed, 95 % interval", tight=True
+    )
     table.add_column("policy", no_wrap=True, max_width=18)
     for score in COMPARED:
         table.add_column(NAMES[score], justify="right", no_wrap=True)
@@ -181,16 +183,3 @@ def _digits(value: float) -> int:
 
 def _verdict(text: str) -> Text:
     return Text(text, style="dim" if text.endswith("tie") else "bold")
-
-
-def _table(title: str, note: str) -> Table:
-    head = Text(title, style="bold")
-    head.append(f"\n{note}", style="dim not bold")
-    return Table(
-        title=head,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        pad_edge=False,
-    )

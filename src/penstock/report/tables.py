@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from penstock.core.journal import Entry
 from penstock.report import units
 from penstock.report.series import Tick, guards_of, sizes, ticks_of
+from penstock.report.style import plain_table
 from penstock.report.summary import Spread, Summary
 
 REASON = 120  # characters of a reason that a terminal shows; the journal has it all
@@ -18,7 +18,7 @@ REASON = 120  # characters of a reason that a terminal shows; the journal has it
 
 def summary_table(s: Summary) -> Table:
     """The figures of a run."""
-    table = _table(f"{s.policy} · {s.mode} · {units.seconds(s.duration)}")
+    table = plain_table(f"{s.policy} · {s.mode} · {units.seconds(s.duration)}")
     table.add_column("figure", style="dim", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("", style="dim")
@@ -71,24 +71,13 @@ def decisions_table(entries: Sequence[Entry], *, limit: int = 12, changes: bool 
     what = "changes" if changes else "decisions"
     shown = chosen[-limit:] if limit else []
     first = f"the last {len(shown)} of {len(chosen)} {what}"
-    table = _table(first if len(shown) < len(chosen) else f"{len(chosen)} {what}")
+    table = plain_table(first if len(shown) < len(chosen) else f"{len(chosen)} {what}")
     table.add_column("time", no_wrap=True, justify="right")
     table.add_column("slots", max_width=24)
     table.add_column("why", ratio=1)
     for tick in shown:
         table.add_row(Text(units.clock(tick.time)), _sizes(tick), _why(tick))
     return table
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1),
-        show_edge=False,
-        pad_edge=False,
-    )
 
 
 def _spread(spread: Spread | None, of: units.Format) -> tuple[str, str]:

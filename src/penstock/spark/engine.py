@@ -10,10 +10,11 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.measure.metrics import POOL, query_window, snapshot
+from penstock.measure.metrics import POOL, snapshot
 from penstock.measure.partitions import PartitionLog
 from penstock.measure.stages import StageLog
 from penstock.measure.values import Batch, Executor
+from penstock.measure.window import windows_of
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.measure.cpu import CpuMeter
@@ -81,18 +82,9 @@ class SparkEngine:
         executors = self._rest.executors()
         self._track(executors, now)
         cores = max((e.cores for e in executors), default=1)
-        windows = []
-        for run_id, batches in queries.items():
-            seen = query_window(
-                batches,
-                self._stages.of(run_id),
-                now=now,
-                window=self._window,
-                cores=cores,
-                partitions=self._partitions.of(run_id),
-            )
-            if seen is not None and seen.works:
-                windows.append(seen)
+        windows = windows_of(
+            queries, self._stages, self._partitions, now=now, window=self._window, cores=cores
+        )
         return snapshot(
             windows,
             executors,

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.table import Table
 
 from penstock.bench.profile.fit import Fit
+from penstock.report.style import plain_table
 
 
 def stages_table(fit: Fit) -> Table:
     """What each stage costs; ± one standard error."""
-    table = _table(f"{fit.query.name}: what each stage costs")
+    table = plain_table(f"{fit.query.name}: what each stage costs")
     table.add_column("stage", overflow="fold")
     for name in ("tasks", "ms per task", "µs per record", "written", "skew"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -29,7 +29,7 @@ def stages_table(fit: Fit) -> Table:
 
 def numbers_table(fit: Fit) -> Table:
     """The other numbers: of the driver, the noise, the state and the executor."""
-    table = _table("its other numbers")
+    table = plain_table("its other numbers")
     table.add_column("number")
     table.add_column("value", justify="right")
     table.add_column("±", justify="right")
@@ -65,7 +65,7 @@ def numbers_table(fit: Fit) -> Table:
 
 def explained_table(fit: Fit) -> Table:
     """Batch durations, measured and as the profile has them."""
-    table = _table("batches that it was made of, seconds")
+    table = plain_table("batches that it was made of, seconds")
     for name in ("executors", "batches", "measured", "profile", "mean error"):
         table.add_column(name, justify="right")
     for e in fit.explained:
@@ -77,11 +77,6 @@ def explained_table(fit: Fit) -> Table:
             f"{e.error:.0%}",
         )
     return table
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False,
-                 pad_edge=False)  # fmt: skip
 
 
 def _error(fit: Fit, name: str, times: float) -> str:

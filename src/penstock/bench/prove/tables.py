@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.prove.proof import Check, Proof
 from penstock.report import units
+from penstock.report.style import plain_table
 
 COUNT = 100_000.0  # from here on a figure is short: 1.25M
 
 
 def checks_table(proof: Proof) -> Table:
     """Every figure with its interval, its bound and the verdict."""
-    table = _table(proof.title)
+    table = plain_table(proof.title)
     table.add_column("figure", overflow="fold", max_width=38)
     for name in ("measured", "95 % interval", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -35,7 +35,7 @@ def checks_table(proof: Proof) -> Table:
 
 def details_table(proof: Proof) -> Table:
     """One row per action, fault or pair."""
-    table = _table(None)
+    table = plain_table()
     names = list(proof.details[0])
     for name in names:
         numeric = any(isinstance(row[name], int | float) for row in proof.details)
@@ -75,14 +75,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.1f}" if abs(value) >= 2 else f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _table(title: str | None) -> Table:
-    return Table(
-        title=None if title is None else Text(title, "bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1),
-    )

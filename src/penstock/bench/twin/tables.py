@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from penstock.bench.twin.validation import COMPARED, Compared, PolicyCompared, S
 from penstock.bench.twin.verdicts import Verdict, percent, verdicts
 from penstock.report import units
 from penstock.report.bench_tables import Figure, figure_text
+from penstock.report.style import plain_table
 from penstock.simulator.microbatch import Profile
 
 WIDE = 80
@@ -27,7 +27,9 @@ def scene_table(scene: Scene) -> Table:
     seeds = sorted({p.seeds for p in scene.policies})
     several = "s" if seeds[-1] > 1 else ""
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    table = _table(scene.title, f"{count} seed{several}, mean ± 95 % interval; thesis seconds")
+    table = plain_table(
+        scene.title, f"{count} seed{several}, mean ± 95 % interval; thesis seconds", tight=True
+    )
     table.add_column("policy", no_wrap=True, max_width=20)
     table.add_column("figure", no_wrap=True)
     for name in ("Spark", "twin", "error", "allowed"):
@@ -41,7 +43,7 @@ def scene_table(scene: Scene) -> Table:
 
 def over_table(scene: Scene) -> Table:
     """The error over time of the first seed."""
-    table = _table("over time", "first seed, mean |twin − Spark|")
+    table = plain_table("over time", "first seed, mean |twin − Spark|", tight=True)
     table.add_column("policy", no_wrap=True, max_width=30)
     for name in ("executors", "of Spark's mean", "lag s"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -160,17 +162,4 @@ def _wrapped(text: str, indent: int) -> list[str]:
         subsequent_indent=" " * indent,
         break_long_words=False,
         break_on_hyphens=False,
-    )
-
-
-def _table(title: str, note: str) -> Table:
-    head = Text(title, style="bold")
-    head.append(f"\n{note}", style="dim not bold")
-    return Table(
-        title=head,
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-        pad_edge=False,
     )

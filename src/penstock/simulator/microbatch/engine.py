@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
 from penstock.measure.actions import GIVE_UP, KEPT, ActionLog, victims
-from penstock.measure.metrics import POOL, query_window, snapshot
+from penstock.measure.metrics import POOL, snapshot
 from penstock.measure.partitions import MOST_TASKS, PartitionLog
 from penstock.measure.stages import StageLog
 from penstock.measure.values import Batch, Executor, Stage, Task
+from penstock.measure.window import windows_of
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocation, Allocator
@@ -102,18 +103,9 @@ class MicroBatchEngine:
         queries = {q.profile.name: list(q.recent) for q in self._queries if q.recent}
         self._partitions.read(queries, self._stages, self.tasks)
         cores = self.profile.executor.cores
-        windows = []
-        for run_id, batches in queries.items():
-            seen = query_window(
-                batches,
-                self._stages.of(run_id),
-                now=now,
-                window=self._window,
-                cores=cores,
-                partitions=self._partitions.of(run_id),
-            )
-            if seen is not None and seen.works:
-                windows.append(seen)
+        windows = windows_of(
+            queries, self._stages, self._partitions, now=now, window=self._window, cores=cores
+        )
         return snapshot(
             windows,
             self._executors(since=min((w.start for w in windows), default=now)),

@@ -42,12 +42,27 @@ def stream(
     ``security.protocol``. A micro-batch has one task per partition of the topic. Fails if records
     are gone that it has not read.
     """
+    found = records(
+        spark, topic, bootstrap_servers=bootstrap_servers, max_rows=max_rows, options=options
+    )
+    return parsed(found, table, columns)
+
+
+def records(
+    spark: SparkSession,
+    topic: str,
+    *,
+    bootstrap_servers: str,
+    max_rows: int | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The records of a topic as Spark reads them, from the first one on."""
     if max_rows is not None and max_rows < 1:
         raise InputError(f"max_rows {max_rows} must be ≥ 1")
     limit = {} if max_rows is None else {"maxOffsetsPerTrigger": str(max_rows)}
     wanted = _options(topic, bootstrap_servers, options) | limit
     _ensure_connector(spark)
-    return parsed(spark.readStream.format("kafka").options(**wanted).load(), table, columns)
+    return spark.readStream.format("kafka").options(**wanted).load()
 
 
 def batch(

@@ -134,7 +134,7 @@ class Application:
 
     def _table(self, spark: SparkSession, table: Table) -> DataFrame:
         """The generator's rows; nobody writes them twice, so their place is their id."""
-        records = rows.raw(
+        records = kafka.records(
             spark,
             self.topics.of(table),
             bootstrap_servers=self.topics.bootstrap_servers,

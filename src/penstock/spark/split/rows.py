@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
+from penstock.spark.sources.kafka import records
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -32,28 +34,11 @@ def read(
 ) -> DataFrame:
     """The rows of a topic that :func:`value_of` wrote, with their ids; from its beginning."""
     whole = StructType([*map(_as_text, schema), StructField(ID, StringType())])
-    parsed = raw(spark, topic, bootstrap_servers=bootstrap_servers, max_rows=max_rows).select(
+    parsed = records(spark, topic, bootstrap_servers=bootstrap_servers, max_rows=max_rows).select(
         F.from_json(F.col("value").cast("string"), whole, {"mode": "FAILFAST"}).alias("row")
     )
     columns = [_restored(field).alias(field.name) for field in schema]
     return parsed.select(*columns, F.col(f"row.{ID}").alias(ID))
-
-
-def raw(
-    spark: SparkSession, topic: str, *, bootstrap_servers: str, max_rows: int | None = None
-) -> DataFrame:
-    """The records of a topic as Spark reads them."""
-    reader: Any = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", "true")
-    )
-    if max_rows is not None:
-        reader = reader.option("maxOffsetsPerTrigger", max_rows)
-    frame: DataFrame = reader.load()
-    return frame
 
 
 def place() -> Column:
