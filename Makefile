@@ -34,6 +34,7 @@ test-long: setup
 
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
+	$(BIN)/python -m penstock.bench.speed spread
 	$(BIN)/penstock prove all
 
 lock: setup

@@ -37,6 +37,8 @@ def prove(
         (["overhead", "--seconds", "6"], "--seconds 6 must lie between 8, two decisions"),
         (["scaling", "--repeats", "0"], "--repeats 0 must lie between 1 and 100"),
         (["soak", "--minutes", "0.5"], "0.5 minutes must last from a minute to a week"),
+        (["producer", "--repeats", "0"], "--repeats 0 must lie between 1 and 100"),
+        (["broker", "--kills", "0"], "must lie between"),
         (["source", "--seconds", "0"], "--seconds 0 must lie between 1 and 3599"),
     ],
 )

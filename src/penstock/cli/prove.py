@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from penstock.bench.prove.proof import Proof
 
 RUNS = Path("runs")
-ALL = ("source", "reaction", "overhead", "faults", "broker", "scaling")  # but the soak
+ALL = ("source", "producer", "reaction", "overhead", "faults", "broker", "scaling")  # but the soak
 QUICK: Mapping[str, Mapping[str, Any]] = {
     "source": {"seconds": 1.0},
+    "producer": {"repeats": 1},
     "reaction": {"actions": 2},
     "overhead": {"pairs": 2},
     "faults": {"seconds": 10.0, "quick": True},
@@ -50,6 +51,18 @@ def source(
 ) -> None:
     """How fast one slot reads Nexmark's events."""
     _finish([_work("source", quick, seconds=seconds)], out, no_save, as_json)
+
+
+@prove.command("producer")
+def producer(
+    repeats: Annotated[int, typer.Option(help="Times half a million are written.")] = 5,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """How fast Nexmark's events are written to Kafka, beside the broker."""
+    _finish([_work("producer", quick, repeats=repeats)], out, no_save, as_json)
 
 
 @prove.command("reaction")
