@@ -21,8 +21,11 @@ from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, 
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import DS2, Dhalion
 from penstock.policies.bottleneck import bottlenecks
+from penstock.simulator import queries
+from penstock.spark.pipelines.nexmark_queries import QUERIES
 from penstock.spark.split import wire
 from penstock.spark.split.engine import SplitEngine
+from penstock.spark.split.hops import pipeline_of
 from penstock.spark.split.merge import Part, merged
 from penstock.spark.split.wire import Address, Server, ask
 
@@ -30,6 +33,13 @@ CHAIN = Pipeline(
     operators={name: Operator(pool=name) for name in ("source", "map", "sink")},
     edges=(("source", "map"), ("map", "sink")),
 )
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_hops_of_a_query_are_the_operators_that_are_simulated(name: str) -> None:
+    split, simulated = pipeline_of(QUERIES[name]), queries.create(name).spec.pipeline
+    assert set(split.edges) == set(simulated.edges)
+    assert set(split.pools) == set(simulated.operators)
 
 
 def application(

@@ -26,7 +26,7 @@ from penstock.bench.runner import cores
 from penstock.core.errors import EngineError, InputError, MissingError
 from penstock.spark.local import processes, remains
 from penstock.spark.local.daemons import tail
-from penstock.spark.local.driver import END_SECONDS, HOST, LEAN, LOG, _own_interrupt, environment
+from penstock.spark.local.driver import END_SECONDS, HOST, LEAN, LOG, environment, own_interrupt
 from penstock.spark.local.java import class_data, find_java, find_spark, hot_jars
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _context(conf: Mapping[str, str], log: Path, deadline: Any) -> SparkContext:
         launch: Any = launch_gateway
         shared._gateway = launch(settings, popen_kwargs={"stdout": file, "stderr": file})
     shared._jvm = shared._gateway.jvm
-    with _own_interrupt(), deadline:
+    with own_interrupt(), deadline:
         return SparkContext(conf=settings)
 
 

@@ -174,7 +174,7 @@ class Driver:
                         launch: Any = launch_gateway
                         SparkContext._gateway = launch(settings, popen_kwargs=streams)
                     SparkContext._jvm = SparkContext._gateway.jvm
-                with _own_interrupt():
+                with own_interrupt():
                     self._session = builder.getOrCreate()
             finally:
                 self._owns_jvm = fresh and SparkContext._gateway is not None
@@ -214,7 +214,7 @@ def _end(jvm: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _own_interrupt() -> Iterator[None]:
+def own_interrupt() -> Iterator[None]:
     """Keep our SIGINT handler: Spark's calls into the JVM from inside a call into the JVM."""
     if threading.current_thread() is not threading.main_thread():
         yield
