@@ -105,6 +105,16 @@ def test_an_executor_that_registers_takes_what_waits_and_is_cold() -> None:
     assert [host.added for host in stages.pool.alive.values()] == [0.0, 2.0, 3.0]
 
 
+def test_a_new_executor_may_be_faster_until_it_has_worked_for_a_while() -> None:
+    stages = Stages(1, ExecutorProfile(start=1.0, first_task=0.5, boost=0.25, boost_for=1.0))
+    stages.pool.total = 2
+    stages.pool.fill()
+    run = stages.run(0, [20.0, 2.0, 2.0, 2.0])
+    stages.agenda.run(1e6)
+    # 0.25 · 2 s + 0.5 s, after which it has worked for the whole second that it was faster.
+    assert run.seconds == [20.0, 1.0, 2.0, 2.0]
+
+
 def test_a_decommissioned_executor_ends_its_task_takes_no_other_and_goes() -> None:
     stages = Stages(2, ExecutorProfile(leave=1.5))
     stages.pool.total = 1

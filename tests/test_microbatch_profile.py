@@ -83,6 +83,8 @@ def test_wrong_names_and_executors_are_refused() -> None:
         Profile(version=1, queries=())
     with pytest.raises(InputError, match=r"slowdown = 0.5 must be ≥ 1"):
         ExecutorProfile(slowdown=0.5)
+    with pytest.raises(InputError, match=r"boost = 1.5 must be above 0 and ≤ 1"):
+        ExecutorProfile(boost=1.5)
     with pytest.raises(InputError, match="must be shares"):
         ExecutorProfile(cpu_idle=0.9, cpu_busy=0.5)
     with pytest.raises(InputError, match=r"share = 0 must be a finite number above 0"):

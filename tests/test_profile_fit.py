@@ -186,6 +186,21 @@ def test_the_executor_is_found_again(name: str) -> None:
     assert mine.share == 1.0
 
 
+@pytest.mark.parametrize("make", [skewed, joined])
+def test_new_executors_that_are_faster_at_first_are_found_again(
+    make: Callable[[], Profile],
+) -> None:
+    fast = replace(EXECUTOR, slowdown=1.0, warm_up=0.0, boost=0.3, boost_for=4.0)
+    true = replace(make(), executor=fast)
+    (query,) = true.queries
+    runs = experiments(true, rate=600.0, seed=40)
+    mine = fit(query.name, runs, query.sources, trigger=query.trigger).executor
+    assert near(mine.boost, fast.boost, share=0.15)
+    assert near(mine.boost_for, fast.boost_for, share=0.3)
+    assert near(mine.first_task, fast.first_task, share=0.35)
+    assert mine.slowdown == 1.0
+
+
 @pytest.mark.parametrize("name", ["stateful", "joined", "weighty"])
 def test_the_state_is_found_again(name: str) -> None:
     true, got = found(name)

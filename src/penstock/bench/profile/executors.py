@@ -13,8 +13,9 @@ from penstock.bench.profile.lines import Floats
 from penstock.simulator.microbatch.profile import ExecutorProfile
 
 WARM_UPS = np.geomspace(0.2, 20.0, 25)  # seconds of work that are tried
+BOOSTS = np.geomspace(0.5, 40.0, 40)
 LEAST_NEW = 2  # executors that must have been seen warming up
-FASTER = 0.9  # times as long as old ones, below which new executors are faster
+LEAST_SIDE = 5  # tasks before and after the end of a boost
 TINY = 1e-3  # seconds
 LEAST_LOAD = 0.2  # difference of the loads at which CPU was seen
 
@@ -131,7 +132,11 @@ def _add_warm_up(
     errors: dict[str, float],
     notes: list[str],
 ) -> None:
-    """busy ÷ said = 1 + (slowdown − 1)·e^(−worked ÷ warm_up) + first_task ÷ said at the first."""
+    """The simplest of three: as fast as the others, slower at first, faster at first.
+
+    In all of them the very first task takes ``first_task`` longer. What the batches in which they
+    came have in common is left out.
+    """
     new = [task for some in tasks.values() for task in some]
     if len([some for some in tasks.values() if some]) < LEAST_NEW:
         notes.append("too few tasks of new executors were read: no warm-up")
@@ -140,24 +145,42 @@ def _add_warm_up(
     worked = np.array([t.worked for t in new])
     times = np.array([t.busy for t in new]) / said
     first = np.array([float(t.first) for t in new]) / said
-    warm = np.ones(len(new))
-    tried = [lines.fit([warm, first, np.exp(-worked / w)], times) for w in WARM_UPS]
-    place = min(range(len(tried)), key=lambda i: tried[i].left)
-    best, plain = tried[place], lines.fit([warm, first], times)
-    usual = best.values[0]  # about 1, or what the batches in which they came have in common
-    if usual > 0 and best.values[2] > 0 and lines.clearly(best.left, plain.left, len(new)):
-        values["slowdown"] = 1.0 + best.values[2] / usual
-        values["warm_up"] = float(WARM_UPS[place])
-        errors["slowdown"] = best.errors[2] / usual
-    else:
-        best = plain
+    best = lines.fit([first, np.ones(len(new))], times)
+    slow, warm_up = _slow_down(first, worked, times)
+    fast, boost_for = _boost(first, worked, times)
+    if fast is not None and fast.left < min(slow.left, best.left):
+        if lines.clearly(fast.left, best.left, len(new)):
+            best, usual = fast, fast.values[1]
+            values["boost"], errors["boost"] = fast.values[2] / usual, fast.errors[2] / usual
+            values["boost_for"] = boost_for
+    elif min(slow.values[1:]) > 0 and lines.clearly(slow.left, best.left, len(new)):
+        best, usual = slow, slow.values[1]
+        values["slowdown"] = 1.0 + slow.values[2] / usual
+        errors["slowdown"] = slow.errors[2] / usual
+        values["warm_up"] = warm_up
+    if "boost" not in values and "slowdown" not in values:
         notes.append("new executors were no slower after their first task: no slow-down")
-    values["first_task"], errors["first_task"] = best.values[1], best.errors[1]
-    if best.values[0] < FASTER:
-        notes.append(
-            f"new executors took {best.values[0]:.0%} of the time of old ones; the profile has "
-            "them equal"
-        )
+    values["first_task"], errors["first_task"] = best.values[0], best.errors[0]
+
+
+def _slow_down(first: Floats, worked: Floats, times: Floats) -> tuple[lines.Line, float]:
+    """busy ÷ said = first_task ÷ said + usual·(1 + (slowdown − 1)·e^(−worked ÷ warm_up))."""
+    warm = np.ones(len(times))
+    tried = [(lines.fit([first, warm, np.exp(-worked / w)], times), float(w)) for w in WARM_UPS]
+    return min(tried, key=lambda found: found[0].left)
+
+
+def _boost(first: Floats, worked: Floats, times: Floats) -> tuple[lines.Line | None, float]:
+    """busy ÷ said = first_task ÷ said + usual·(boost while worked < boost_for, else 1)."""
+    tried = []
+    for end in BOOSTS:
+        early = worked < end
+        if min(early.sum(), (~early).sum()) < LEAST_SIDE:
+            continue
+        line = lines.fit([first, (~early).astype(float), early.astype(float)], times)
+        if 0 < line.values[2] < line.values[1]:
+            tried.append((line, float(end)))
+    return min(tried, key=lambda found: found[0].left) if tried else (None, 0.0)
 
 
 def _add_cpu(

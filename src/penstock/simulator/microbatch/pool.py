@@ -194,13 +194,14 @@ class Pool:
             self._free[host.number] = host
 
     def _slowed(self, host: Host, seconds: float) -> float:
-        """What a task takes on an executor that is not warm yet."""
+        """What a task takes on a new executor, slower or faster than on others."""
         p = self.profile
         first = p.first_task if not (host.completed or host.running) else 0.0
         extra = (p.slowdown - 1.0) * (math.exp(-host.worked / p.warm_up) if p.warm_up else 0.0)
-        if not first and extra < WARM:
+        boosted = host.worked < p.boost_for
+        if not (first or boosted) and extra < WARM:
             host.cold = False
-        return seconds * (1.0 + extra) + first
+        return seconds * ((p.boost if boosted else 1.0) + extra) + first
 
     def _new(self, *, cold: bool) -> Host:
         host = Host(number=self._count, cores=self.profile.cores, cold=cold)

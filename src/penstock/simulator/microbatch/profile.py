@@ -145,9 +145,11 @@ class ExecutorProfile:
     ``start`` seconds until one registers, ``start_each`` more for each further one that is asked
     for at the same time · ``first_task`` seconds that the very first task takes longer;
     ``slowdown`` how many times as long tasks take on a cold executor, less by e for every
-    ``warm_up`` seconds of work · ``leave`` seconds from the last task of a decommissioned one
-    until it is gone · ``noise`` standard deviation of the logarithm of start and leave ·
-    ``cpu_idle``, ``cpu_busy`` share of its CPU that it uses without and with tasks ·
+    ``warm_up`` seconds of work · ``boost`` how many times as long, less than 1, in the first
+    ``boost_for`` seconds of work, where a new executor may use more CPU · ``leave`` seconds from
+    the last task of a decommissioned one until it is gone · ``noise`` standard deviation of the
+    logarithm of start and leave · ``cpu_idle``, ``cpu_busy`` share of its CPU that it uses without
+    and with tasks ·
     ``shuffle_held`` seconds until the driver has collected the shuffle of a batch: for so long
     Spark's dynamic allocation keeps executors that wrote to it.
     """
@@ -159,6 +161,8 @@ class ExecutorProfile:
     first_task: float = 0.0
     slowdown: float = 1.0
     warm_up: float = 0.0
+    boost: float = 1.0
+    boost_for: float = 0.0
     leave: float = 0.0
     noise: float = 0.0
     cpu_idle: float = 0.0
@@ -170,6 +174,8 @@ class ExecutorProfile:
         _numbers(self, "executor", above=("share",))
         if self.slowdown < 1:
             raise InputError(f"executor: slowdown = {self.slowdown} must be ≥ 1 (1: none)")
+        if not 0 < self.boost <= 1:
+            raise InputError(f"executor: boost = {self.boost} must be above 0 and ≤ 1 (1: none)")
         if not self.cpu_idle <= self.cpu_busy <= 1:
             raise InputError(
                 f"executor: cpu_idle = {self.cpu_idle} and cpu_busy = {self.cpu_busy} must be "
