@@ -134,7 +134,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kafka]:
         def __exit__(self, *_: object) -> None:
             pass
 
-        def wait(self, within: float) -> None:
+        def catch_up(self, within: float) -> None:
             seen.written += self.topics.values()
 
     class Cluster:

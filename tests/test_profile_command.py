@@ -26,7 +26,7 @@ from penstock.bench.profile.plan import (
     ProfileSpec,
     Step,
     seconds_of,
-    seconds_waiting,
+    seconds_of_events,
     steps_of,
 )
 from penstock.bench.spark.capacity_file import Capacity
@@ -147,10 +147,12 @@ def test_it_measures_on_the_cluster_of_a_bench(
 def test_what_waits_in_kafka_is_what_a_run_may_take() -> None:
     embedded, kafka = (SparkSettings(source=source) for source in ("embedded", "kafka"))
     step = Step(before=2, executors=2, rows=1_000, density=500.0)
-    assert seconds_waiting(step, kafka) * step.density >= (BATCHES + 1) * step.rows
-    assert seconds_waiting(step, kafka) < seconds_waiting(step, embedded)
+    waiting, whole = seconds_of_events(step, kafka)
+    assert whole * step.density >= (BATCHES + 1) * step.rows
+    assert 2 * step.rows <= waiting * step.density < whole * step.density
+    assert whole < min(seconds_of_events(step, embedded))
     last = replace(step, last=True)
-    assert seconds_waiting(last, kafka) == seconds_waiting(last, embedded) == 6.0
+    assert seconds_of_events(last, kafka) == seconds_of_events(last, embedded) == (6.0, 6.0)
 
 
 def test_the_profile_is_written_and_shown(

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.bench.profile.experiment import Experiment
 from penstock.bench.profile.fit import Fit, fit
-from penstock.bench.profile.plan import ProfileSpec, Step, seconds_waiting, steps_of
+from penstock.bench.profile.plan import ProfileSpec, Step, seconds_of_events, steps_of
 from penstock.bench.profile.runs import Watch, resize, some_batches, until_the_end
 from penstock.bench.spark import capacity as capacities
 from penstock.bench.spark.capacity_file import Capacity
@@ -102,8 +102,9 @@ def _events(
 
 def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
     """One run of a fresh query."""
-    query, waiting = nexmark.QUERIES[spec.query], seconds_waiting(step, spec.settings)
-    events = _events(spec, step.rows, step.density, time.time() - waiting, waiting)
+    query = nexmark.QUERIES[spec.query]
+    waiting, seconds = seconds_of_events(step, spec.settings)
+    events = _events(spec, step.rows, step.density, time.time() - waiting, seconds)
     with (
         rig.folder() as folder,
         rig.feed.topics(query, events, backlog=True) as topics,

@@ -20,6 +20,7 @@ LEAST_ROWS = 100
 LAST_BATCHES = 3  # of the run whose data end
 ENDLESS = 3_600.0  # seconds of event time that wait where that costs nothing
 SPARE_BATCHES = 4
+BEFORE_SHARE = 0.5  # of the events of a run, written to Kafka before it begins
 LONGEST_RESIZE = 100.0  # seconds, until its executors are warm
 STARTING, CAPACITY, RESIZING, QUERY = 25.0, 90.0, 20.0, 6.0  # about, seconds
 
@@ -112,18 +113,19 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
                          last=True)]  # fmt: skip
 
 
-def seconds_waiting(step: Step, settings: SparkSettings) -> float:
-    """Seconds of event time that wait when a run begins.
+def seconds_of_events(step: Step, settings: SparkSettings) -> tuple[float, float]:
+    """Seconds of event time that wait when a run begins, and in all.
 
-    As good as endless, but for the run whose data end; in Kafka what it may take, since it has
-    to be written first.
+    As good as endless, but for the run whose data end. In Kafka what it may take: a part is
+    written first, the rest meanwhile, as in a bench, where the producer needs its CPU as well.
     """
     batch = step.rows / step.density
     if step.last:
-        return LAST_BATCHES * batch
+        return LAST_BATCHES * batch, LAST_BATCHES * batch
     if settings.source != KAFKA:
-        return ENDLESS
-    return LONGEST_RESIZE if step.resizes else (BATCHES + SPARE_BATCHES) * batch
+        return ENDLESS, ENDLESS
+    whole = LONGEST_RESIZE if step.resizes else (BATCHES + SPARE_BATCHES) * batch
+    return BEFORE_SHARE * whole, whole
 
 
 def seconds_of(spec: ProfileSpec) -> float:

@@ -51,7 +51,7 @@ class Feed:
     ) -> Iterator[KafkaTopics | None]:
         """Topics of its own for the events of a run, while they are written.
 
-        ``None`` for the embedded source. ``backlog`` waits until all of them are written. The
+        ``None`` for the embedded source. ``backlog`` waits until what is released is written. The
         topics are gone afterwards.
         """
         if self._settings.source != KAFKA:
@@ -72,7 +72,7 @@ class Feed:
         try:
             with producer:
                 if backlog:
-                    producer.wait(within=WRITING)
+                    producer.catch_up(within=WRITING)
                 yield KafkaTopics(bootstrap_servers=servers, prefix=producer.prefix)
         finally:
             with contextlib.suppress(PenstockError):  # the broker may be gone

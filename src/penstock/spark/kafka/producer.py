@@ -35,6 +35,7 @@ from penstock.workloads.nexmark import NexmarkStream, Reading, Table
 
 PREFIX = "nexmark"
 LOOK = 0.1  # seconds between looks at the processes
+CAUGHT_UP = 2.0  # seconds behind that a producer in time may be
 MOST_PROCESSES = 64
 
 
@@ -167,6 +168,17 @@ class NexmarkProducer:
         if progress.done:
             self._check()
         return progress
+
+    def catch_up(self, *, within: float) -> None:
+        """Wait until all that is released is written, but for the last moments."""
+        deadline = time.monotonic() + within
+        while (progress := self.progress()).behind_seconds > CAUGHT_UP and not progress.done:
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"{progress.written:,} of {progress.released:,} events are written after "
+                    f"{within:g} s; the producer is {progress.behind_seconds:.1f} s behind"
+                )
+            time.sleep(LOOK)
 
     def stop(self) -> None:
         """End the processes in order, whatever they have written; a later start goes on there."""
