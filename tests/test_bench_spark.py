@@ -435,15 +435,22 @@ def test_damaged_capacities_are_not_measured_anew(text: str, tmp_path: Path) -> 
         read_capacities(tmp_path)
 
 
-@given(fixed=st.floats(0.0, 1.5), per_second=st.floats(2_000.0, 200_000.0))
-def test_full_batches_take_two_triggers_after_a_few_rounds(fixed: float, per_second: float) -> None:
+@given(fixed=st.floats(0.0, 6.0), per_second=st.floats(2_000.0, 200_000.0))
+def test_full_batches_take_two_triggers_or_twice_their_fixed_cost_after_a_few_rounds(
+    fixed: float, per_second: float
+) -> None:
     """Whatever a batch costs, c₀ + c₁·n: a capacity is not one of batches that are mostly c₀."""
-    rows, before = 10_000, None
+    sizes: list[batch_size.Size] = []
+    rows = 10_000
     for _ in range(capacity.ROUNDS):
-        now = rows, fixed + rows / per_second
-        before, rows = now, batch_size.next_rows(before, now, target=2.0)
-    ideal = max((2.0 - fixed) * per_second, batch_size.LEAST_ROWS)
+        sizes.append((rows, fixed + rows / per_second))
+        rows = batch_size.next_rows(sizes, target=2.0)
+    ideal = max((max(2.0, 2.0 * fixed) - fixed) * per_second, batch_size.LEAST_ROWS)
     assert ideal / batch_size.CLOSE <= rows <= ideal * batch_size.CLOSE
+
+
+def test_batches_that_take_no_longer_may_be_larger() -> None:
+    assert batch_size.next_rows([(2_000, 3.0), (1_000, 3.1)], target=2.0) == 4_000
 
 
 # ---- the runner -----------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def test_it_measures_on_the_cluster_of_a_bench(
     done = calibrate("--query", "q5", "--profile", "q5.json", "--like", str(example))
     assert done.code == 0, done.err
     (asked,) = pretended
-    assert asked.sizes == (1, 2, 4, 6)
+    assert asked.sizes == (1, 2, 4)
     assert asked.settings == load(example).spark
     assert asked.settings.source == "kafka"
 

@@ -213,7 +213,7 @@ def twin_cell(policy: str = "ds2", **given: Any) -> Cell:
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_policy_runs_and_has_the_scores_of_a_run_on_spark(policy: str) -> None:
     scores = run_cell(twin_cell(policy, minutes=6.0), 0).scores
-    assert scores["throughput"] is not None and 0.5 < scores["throughput"] <= 1.0
+    assert scores["throughput"] is not None and 0.3 < scores["throughput"] <= 1.0
     assert scores["slots_mean"] is not None and 0.99 <= scores["slots_mean"] <= 4.0
     assert scores["e2e_mean_real"] == pytest.approx((scores["e2e_mean"] or 0.0) / 20)
     assert scores["peak_rate"] == pytest.approx(0.8 * TWIN.capacity.all)

@@ -1,31 +1,43 @@
-"""How large the micro-batches of a bench are: as large as all executors do in two triggers."""
+"""How large the micro-batches of a bench are: as large as all executors do in two triggers.
+
+A batch of n records costs c₀ + c₁·n. Where c₀ is more than a trigger, a batch takes twice as long
+as c₀: else a capacity would be one of batches that are mostly c₀, which more executors do not
+make shorter.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 
 FIRST_ROWS = 5_000  # per executor, where nothing is known yet
 LEAST_ROWS = 1_000
 TRIGGERS = 2.0  # a full batch takes all executors so many triggers
+FIXED = 2.0  # or so many times its fixed cost
 CLOSE = 1.5  # batches that are so many times too large or too small will do
 MOST_CHANGE = 4.0  # times the size of one round that the next may have
 
 Size = tuple[int, float]  # rows of a batch, and the seconds it took
 
 
-def next_rows(before: Size | None, now: Size, target: float) -> int:
-    """The size of batches that should take ``target`` seconds, from what the last two took.
+def next_rows(sizes: Sequence[Size], target: float) -> int:
+    """The size of batches that should take ``target`` seconds, from what others took.
 
-    A batch of n records costs c₀ + c₁·n; with one point only, c₀ = 0. Larger batches would blind
-    a policy for longer while one executor works on them, smaller ones would limit all of them.
+    With one size only, c₀ = 0. Larger batches would blind a policy for longer while one executor
+    works on them, smaller ones would limit all of them.
 
-    >>> next_rows(None, (1_000, 1.0), 2.0), next_rows((1_000, 1.0), (2_000, 1.5), 2.0)
+    >>> next_rows([(1_000, 1.0)], 2.0), next_rows([(1_000, 1.0), (2_000, 1.5)], 2.0)
     (2000, 3000)
+    >>> next_rows([(1_000, 3.1), (2_000, 3.2)], 2.0)  # c₀ = 3 s; 30,000 would take twice that
+    8000
     """
-    rows, seconds = now
+    rows, seconds = sizes[-1]
     wanted = rows * target / seconds
-    if before is not None and before[0] != rows:
-        slope = (seconds - before[1]) / (rows - before[0])
-        if slope > 0:
-            wanted = rows + (target - seconds) / slope
+    if len({size for size, _ in sizes}) > 1:
+        each, fixed = np.polyfit([n for n, _ in sizes], [s for _, s in sizes], 1)
+        fixed = max(float(fixed), 0.0)
+        wanted = (max(target, FIXED * fixed) - fixed) / each if each > 0 else np.inf
     least = max(LEAST_ROWS, rows / MOST_CHANGE)
     return round(min(max(wanted, least), rows * MOST_CHANGE))
 

@@ -75,20 +75,22 @@ def measure(rig: Rig, query: str) -> Capacity:
 
 
 def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
-    """Rows of a batch that takes all executors two triggers, and about their records/s."""
+    """Rows of a batch that takes all executors about two triggers, and their records/s."""
     target = rig.settings.trigger * TRIGGERS
     density = float(rows)
-    before: Size | None = None
+    sizes: list[Size] = []  # of executors that are warm
     for _ in range(ROUNDS):
         warm = rig.warm
         batches = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
         density = rate(batches)
         now = rows, sum(b.duration for b in batches) / len(batches)
         rig.say(f"{query}: {rows:,} records in {now[1]:.1f} s{'' if warm else ', warming up'}")
-        wanted = next_rows(before, now, target)
+        if warm:
+            sizes.append(now)
+        wanted = next_rows(sizes or [now], target)
         if warm and close_to(rows, wanted):
             break
-        before, rows = now if warm else None, wanted
+        rows = wanted
     return rows, density
 
 

@@ -20,7 +20,7 @@ GIVE_UP = 600.0  # simulated seconds
 
 
 def capacity_of(profile: Profile, settings: SparkSettings) -> Capacity:
-    """Throughput of one executor and of all, in batches that take all of them two triggers."""
+    """Throughput of one executor and of all, in batches as long as a bench has them."""
     most = settings.slots
     rows = _batch_size(profile, settings)
     return Capacity(
@@ -33,14 +33,14 @@ def capacity_of(profile: Profile, settings: SparkSettings) -> Capacity:
 
 def _batch_size(profile: Profile, settings: SparkSettings) -> int:
     rows = FIRST_ROWS * settings.slots
-    before: Size | None = None
+    sizes: list[Size] = []
     for _ in range(ROUNDS):
         batches = _saturated(profile, settings, rows, settings.slots)
-        now = rows, statistics.fmean(b.duration for b in batches)
-        wanted = next_rows(before, now, settings.trigger * TRIGGERS)
+        sizes.append((rows, statistics.fmean(b.duration for b in batches)))
+        wanted = next_rows(sizes, settings.trigger * TRIGGERS)
         if close_to(rows, wanted):
             break
-        before, rows = now, wanted
+        rows = wanted
     return rows
 
 
