@@ -16,6 +16,7 @@ LEAST_ROWS = 1_000
 TRIGGERS = 2.0  # a full batch takes all executors so many triggers
 FIXED = 2.0  # or so many times its fixed cost
 CLOSE = 1.5  # batches that are so many times too large or too small will do
+OTHER = 2.0  # times a size that will do, to see how the cost grows
 MOST_CHANGE = 4.0  # times the size of one round that the next may have
 
 Size = tuple[int, float]  # rows of a batch, and the seconds it took
@@ -24,16 +25,18 @@ Size = tuple[int, float]  # rows of a batch, and the seconds it took
 def next_rows(sizes: Sequence[Size], target: float) -> int:
     """The size of batches that should take ``target`` seconds, from what others took.
 
-    With one size only, c₀ = 0. Larger batches would blind a policy for longer while one executor
-    works on them, smaller ones would limit all of them.
+    With one size only, c₀ = 0, and the next is another size. Larger batches would blind a policy
+    for longer while one executor works on them, smaller ones would limit all of them.
 
-    >>> next_rows([(1_000, 1.0)], 2.0), next_rows([(1_000, 1.0), (2_000, 1.5)], 2.0)
-    (2000, 3000)
+    >>> next_rows([(1_000, 0.5)], 2.0), next_rows([(1_000, 1.0), (2_000, 1.5)], 2.0)
+    (4000, 3000)
     >>> next_rows([(1_000, 3.1), (2_000, 3.2)], 2.0)  # c₀ = 3 s; 30,000 would take twice that
     8000
     """
     rows, seconds = sizes[-1]
     wanted = rows * target / seconds
+    if close_to(rows, wanted):
+        wanted = rows * OTHER
     if len({size for size, _ in sizes}) > 1:
         each, fixed = np.polyfit([n for n, _ in sizes], [s for _, s in sizes], 1)
         fixed = max(float(fixed), 0.0)
@@ -42,6 +45,6 @@ def next_rows(sizes: Sequence[Size], target: float) -> int:
     return round(min(max(wanted, least), rows * MOST_CHANGE))
 
 
-def close_to(rows: int, wanted: int) -> bool:
+def close_to(rows: int, wanted: float) -> bool:
     """Whether batches of so many rows will do."""
     return wanted / CLOSE <= rows <= wanted * CLOSE

@@ -26,7 +26,7 @@ from penstock.workloads.patterns import Constant
 
 SECONDS = 12.0  # of whole batches in a measurement
 ROUND = 2.0  # seconds of batches in a round that only looks for the right size
-ROUNDS = 6
+ROUNDS = 8
 BACKLOG = 3_600.0  # seconds of event time that wait at the start
 WARM_BATCHES = 1  # not counted after the start of a query
 GIVE_UP = 240.0
