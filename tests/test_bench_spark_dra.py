@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,6 +27,8 @@ from penstock.bench.specs.spec import load
 from penstock.core.errors import EngineError
 from penstock.core.guards import Guards
 from penstock.policies import SparkDra
+from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.full_speed import full_speed
 
 
 def cell(key: str, policy: str = "spark-dra", **given: Any) -> Cell:
@@ -189,12 +191,12 @@ def test_queries_are_measured_without_allocation_and_warmed_up_with_it(
     assert len(clusters) == 1
 
 
-def test_an_executor_that_leaves_at_the_wrong_moment_does_no_harm(
-    clusters: list[FakeCluster], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Leaving(FakeCluster):
+def test_an_executor_that_leaves_at_the_wrong_moment_does_no_harm() -> None:
+    shares: dict[str, float] = {}
+
+    class Leaving:
         limited = True
-        shares: dict[str, float]
+        spec = ClusterSpec(slots=2, cpu_share=0.2)
 
         def executors(self) -> dict[str, int]:
             return {"0": 10, "1": 11}
@@ -202,13 +204,11 @@ def test_an_executor_that_leaves_at_the_wrong_moment_does_no_harm(
         def set_share(self, executor: str, share: float) -> None:
             if executor == "1":
                 raise EngineError("executor 1 has no control group")
-            self.shares[executor] = share
+            shares[executor] = share
 
-    monkeypatch.setattr(rig, "LocalCluster", Leaving)
-    monkeypatch.setattr(Leaving, "shares", {}, raising=False)
-    with rig.Rig(SparkSettings(), say=print) as one, one.full_speed():
-        assert Leaving.shares == {"0": 1.0}
-    assert Leaving.shares == {"0": 0.2}
+    with full_speed(cast("LocalCluster", Leaving())):
+        assert shares == {"0": 1.0}
+    assert shares == {"0": 0.2}
 
 
 # ---- the order of the runs ------------------------------------------------------------------

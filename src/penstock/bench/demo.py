@@ -18,6 +18,7 @@ from penstock.report import runs
 from penstock.report.build import Finished, finish
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.full_speed import full_speed
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import PRESETS, NexmarkStream
 from penstock.workloads.patterns import Constant, Cosine, describe
@@ -104,9 +105,8 @@ def run_demo(
         conf = {"spark.sql.shuffle.partitions": str(spec.slots)}
         spark = cluster.session("penstock demo", start_with=1, conf=conf)
         say("warming up the first executor…")
-        _set_share(cluster, 1.0)
-        _warm_up(spark, spec, cluster.folder / "warm-up")
-        _set_share(cluster, spec.cpu_share)
+        with full_speed(cluster):
+            _warm_up(spark, spec, cluster.folder / "warm-up")
         events = _events(spec)
         result = cluster.folder / NAME
         query = _start(spark, events, result)
@@ -183,21 +183,14 @@ def _check(
     spec: DemoSpec, spark: Any, cluster: LocalCluster, events: NexmarkStream, result: Path
 ) -> nexmark.Comparison:
     """The streamed result beside a batch run over the same events, at full speed."""
-    _set_share(cluster, 1.0)
     until = _end(spec, events)
-    return nexmark.compare(spark, QUERY, events, SETTINGS, folder=result, until=until)
+    with full_speed(cluster):
+        return nexmark.compare(spark, QUERY, events, SETTINGS, folder=result, until=until)
 
 
 def _end(spec: DemoSpec, events: NexmarkStream) -> float:
     """The end of the last window that lies within the load."""
     return events.start + spec.seconds // SLIDE * SLIDE
-
-
-def _set_share(cluster: LocalCluster, share: float | None) -> None:
-    """Give every executor this share of a core, where it can be limited."""
-    if cluster.limited and share is not None:
-        for executor in cluster.executors():
-            cluster.set_share(executor, share)
 
 
 def _warm_up(spark: Any, spec: DemoSpec, folder: Path) -> None:

@@ -24,6 +24,7 @@ from penstock.bench.prove.proof import Check, Proof, Say
 from penstock.core.errors import InputError, unknown
 from penstock.report.runs import JOURNAL
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.spark.local.full_speed import full_speed
 
 FaultName = Literal["executor", "worker", "driver"]
 FAULTS: tuple[FaultName, ...] = ("executor", "worker", "driver")
@@ -139,10 +140,8 @@ def _one(spec: Spec, query: str, cluster: LocalCluster, journal: Path, say: Say)
         say(f"{query}: catching up, then comparing with a batch run over the same events…")
         order.flag("finish").touch()
         child.wait("comparing", END_SECONDS)
-        if cluster.limited:
-            for executor in cluster.executors():
-                cluster.set_share(executor, 1.0)
-        result = child.wait("result", END_SECONDS).more
+        with full_speed(cluster):
+            result = child.wait("result", END_SECONDS).more
         say(f"{query}: {result['rows']:,} rows, {result['missing']} missing, "
             f"{result['surplus']} surplus")  # fmt: skip
     return Result(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -15,15 +14,13 @@ from penstock.bench.calibrate import resize
 from penstock.bench.spark.allocation import Allocation
 from penstock.bench.spark.feed import Feed
 from penstock.bench.spark.settings import SparkSettings
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import InputError
 from penstock.measure.values import Executor
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 from penstock.spark.measure.rest import Rest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-FULL_SPEED = 1.0  # of a core
 
 
 class Rig:
@@ -114,20 +111,6 @@ class Rig:
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
-    @contextmanager
-    def full_speed(self) -> Iterator[None]:
-        """Let the executors use whole cores for a while: what is measured has been measured."""
-        cluster, share = self.cluster, self.settings.cpu_share
-        if not cluster.limited or share is None:
-            yield
-            return
-        here = list(cluster.executors())
-        _set_shares(cluster, here, FULL_SPEED)
-        try:
-            yield
-        finally:
-            _set_shares(cluster, here, share)
-
     def renew(self) -> None:
         """Give the cluster up; the next use starts a new one."""
         cluster, self._cluster, self._session = self._cluster, None, None
@@ -148,9 +131,3 @@ class Rig:
             self.renew()
         finally:
             self.feed.close()
-
-
-def _set_shares(cluster: LocalCluster, executors: Iterable[str], share: float) -> None:
-    for executor in executors:
-        with contextlib.suppress(InputError, EngineError):  # it has left
-            cluster.set_share(executor, share)

@@ -23,6 +23,7 @@ from penstock.bench.spark.thesis_time import Scale
 from penstock.core.errors import EngineError
 from penstock.measure.metrics import POOL
 from penstock.spark.engine import SparkEngine
+from penstock.spark.local.full_speed import full_speed
 from penstock.spark.measure.progress import ProgressLog
 from penstock.spark.pipelines import nexmark
 
@@ -77,11 +78,11 @@ def run_on_spark(
             _act(rig, running, notes)
             if check:
                 rig.say(f"{cell.key}: waiting until its result is complete…")
-                with rig.full_speed():
+                with full_speed(rig.cluster):
                     until = final_moment(running, query, events)
         if check:
             rig.say(f"{cell.key}: comparing its result with a batch run…")
-            with rig.full_speed():
+            with full_speed(rig.cluster):
                 answer = nexmark.compare(
                     rig.session(), query, events, times, folder=folder, until=until
                 )
