@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.core.codec import from_json, to_json
-from penstock.core.errors import InputError
+from penstock.core.errors import InputError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.journal import Header, Journal, read, replay
 from penstock.core.loop import Decision, Loop, State, plan
@@ -77,6 +77,26 @@ def test_act_applies_and_then_cools_down() -> None:
         {"source": 12, "map": 12, "sink": 12},
         {"source": 24, "map": 24, "sink": 24},
     ]
+
+
+class Starting(ScriptedEngine):
+    """Has measured nothing when it is first looked at."""
+
+    looks = 0
+
+    def observe(self) -> Snapshot:
+        self.looks += 1
+        if self.looks == 1:
+            raise NotReady("no batch has ended yet")
+        return super().observe()
+
+
+def test_before_the_first_measurement_there_is_nothing_to_decide() -> None:
+    decisions: list[Decision] = []
+    engine = Starting(loads(1.0, 1.0))
+    loop = Loop(engine, DS2(), Guards(), record=lambda decision, _: decisions.append(decision))
+    loop.run(period=15.0, ticks=9)
+    assert (engine.looks, len(decisions)) == (3, 2)
 
 
 def test_an_unknown_mode_is_refused() -> None:

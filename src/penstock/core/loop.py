@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
@@ -154,13 +155,17 @@ class Loop:
         return decision
 
     def run(self, *, period: float, ticks: int) -> None:
-        """Tick every ``period`` seconds until the engine has ended, at most ``ticks`` times."""
+        """Tick every ``period`` seconds until the engine has ended, at most ``ticks`` times.
+
+        While nothing has been measured yet there is nothing to decide.
+        """
         if not period > 0:
             raise InputError(f"period {period} s must be above 0")
         for _ in range(ticks):
             if not self.engine.advance(period):
                 return
-            self.tick()
+            with suppress(NotReady):
+                self.tick()
 
 
 def _noted(decision: Decision, note: str) -> Decision:
