@@ -16,7 +16,7 @@ from penstock.core.errors import InputError
 if TYPE_CHECKING:
     from penstock.bench.calibrate import Calibration, CalibrationSpec
 
-NOT_WITH_PROFILE = ("repeats", "rows", "out", "no_save")
+NOT_WITH_PROFILE = ("rows", "out", "no_save")
 ONLY_WITH_PROFILE = ("like", "bootstrap_servers", "force", "quick")
 NOT_WITH_LIKE = ("cpu_share", "partitions")
 PROFILE = "Profile for the micro-batch simulator"  # the panel of --help
@@ -73,7 +73,7 @@ def calibrate(
     _check_together(context, profile, like)
     sizes = _sizes(executors)
     if profile is not None:
-        from penstock.bench.profile.plan import ProfileSpec
+        from penstock.bench.profile.plan import REPEATS, ProfileSpec
         from penstock.bench.spark.settings import SparkSettings
         from penstock.cli.calibrate_profile import measure_profile, settings_like, sizes_for
 
@@ -84,7 +84,13 @@ def calibrate(
             settings = SparkSettings(slots=max(sizes), cpu_share=cpu_share, partitions=partitions)
         check_servers(bootstrap_servers, settings)
         wanted = ProfileSpec(
-            query=query, settings=settings, sizes=sizes, seconds=seconds, seed=seed, quick=quick
+            query=query,
+            settings=settings,
+            sizes=sizes,
+            seconds=seconds,
+            repeats=repeats if _given(context, "repeats") else 1 if quick else REPEATS,
+            seed=seed,
+            quick=quick,
         )
         measure_profile(wanted, profile, servers=bootstrap_servers, force=force, as_json=as_json)
         return

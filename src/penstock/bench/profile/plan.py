@@ -12,6 +12,7 @@ from penstock.core.errors import InputError, unknown
 
 SHARES = (0.1, 0.3, 1.0)  # of the largest batch
 QUICK_SHARES = (0.2, 1.0)
+REPEATS, MOST_REPEATS = 2, 20
 BATCHES = 8  # of a run, if they end in time
 LEAST_BATCHES = 3
 LONGEST_BATCH = 6.0  # seconds; larger ones are left to more executors
@@ -29,14 +30,16 @@ STARTING, CAPACITY, RESIZING, QUERY = 25.0, 90.0, 20.0, 6.0  # about, seconds
 class ProfileSpec:
     """Which query, on how many executors, how long each run (``seconds``), and the cluster.
 
-    ``sizes`` numbers of executors; the largest is all of them · ``quick`` fewer runs, for a first
-    look · ``seed`` of the order.
+    ``sizes`` numbers of executors; the largest is all of them · ``repeats`` of all runs: a machine
+    is faster and slower by the minute · ``quick`` fewer runs, for a first look · ``seed`` of the
+    order.
     """
 
     query: str
     settings: SparkSettings
     sizes: tuple[int, ...] = (1, 2, 4, 8)
     seconds: float = 15.0
+    repeats: int = REPEATS
     seed: int = 0
     quick: bool = False
 
@@ -52,6 +55,8 @@ class ProfileSpec:
                 f"the largest of the sizes {list(self.sizes)} must be all "
                 f"{self.settings.slots} executors"
             )
+        if not 1 <= self.repeats <= MOST_REPEATS:
+            raise InputError(f"--repeats {self.repeats} must lie between 1 and {MOST_REPEATS}")
         if not self.seconds > 0:
             raise InputError(f"seconds {self.seconds} must be above 0")
 
@@ -91,10 +96,8 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
     """
     order = random.Random(spec.seed)
     now = 1
-    sizes = list(spec.sizes)
-    order.shuffle(sizes)
     steps: list[Step] = []
-    for size in sizes:
+    for size in _order(spec, order):
         if size != now:
             steps.append(_resize(now, size, spec, capacity, warm=size > now))
         shares = list(QUICK_SHARES if spec.quick else SHARES)
@@ -111,6 +114,11 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
     small = _step(now, now, SMALL, spec, capacity)
     return [*steps, Step(before=now, executors=now, rows=small.rows, density=small.density,
                          last=True)]  # fmt: skip
+
+
+def _order(spec: ProfileSpec, order: random.Random) -> list[int]:
+    """Every size ``repeats`` times, all of them before the next time."""
+    return [size for _ in range(spec.repeats) for size in order.sample(spec.sizes, len(spec.sizes))]
 
 
 def seconds_of_events(step: Step, settings: SparkSettings) -> tuple[float, float]:
@@ -130,8 +138,8 @@ def seconds_of_events(step: Step, settings: SparkSettings) -> tuple[float, float
 
 def seconds_of(spec: ProfileSpec) -> float:
     """About how long all of it takes."""
-    runs = len(spec.sizes) * len(QUICK_SHARES if spec.quick else SHARES)
-    resizes = len(spec.sizes) + 1
+    runs = spec.repeats * len(spec.sizes) * len(QUICK_SHARES if spec.quick else SHARES)
+    resizes = spec.repeats * len(spec.sizes) + 1
     usual = 0.65 * spec.seconds
     return STARTING + CAPACITY + runs * (usual + QUERY) + resizes * (RESIZING + QUERY)
 
