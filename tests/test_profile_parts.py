@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.bench.profile import lines
-from penstock.bench.profile.driver import makespan
+from penstock.bench.profile.driver import makespan, modelled, noise_of
 from penstock.bench.profile.experiment import Detail, detail_of
+from penstock.bench.profile.lineup import line_up
+from penstock.bench.profile.stages import costs_of
 from penstock.bench.profile.states import Step, growth
 from penstock.simulator.microbatch import Profile, StateProfile
 from penstock.simulator.microbatch.profile import VERSION
@@ -108,3 +110,20 @@ def test_growth_of_a_state_is_found_again(
     reached = most is not None and rows > 0.7 * most
     if reached:
         assert limit == pytest.approx(most, rel=0.05)
+
+
+def test_a_machine_that_is_slower_in_some_runs_is_no_noise_between_batches() -> None:
+    true = Profile(version=VERSION, queries=(counting(),), executor=EXECUTOR)
+    runs = [saturated(true, 2, 0.5, seconds=40.0, seed=seed) for seed in range(6)]
+    lineup = line_up(runs)
+    costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
+    said = [modelled(row, costs) for row in lineup.settled]
+    speed = [0.7, 0.8, 0.9, 1.1, 1.2, 1.3]
+    uneven = [
+        [[seconds * speed[row.run] for seconds in stage] for stage in stages]
+        for row, stages in zip(lineup.settled, said, strict=True)
+    ]
+    even, found = noise_of(lineup, said), noise_of(lineup, uneven)
+    assert found.batch == pytest.approx(even.batch, rel=1e-6)
+    assert even.run < 0.05
+    assert found.run == pytest.approx(np.log(speed).std(ddof=1), rel=0.3)

@@ -36,10 +36,14 @@ class Driver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Standard deviations of the logarithm; ``task`` is ``None`` where tasks were not read."""
+    """Standard deviations of the logarithm, of a kind within the next larger.
+
+    ``task`` is ``None`` where tasks were not read.
+    """
 
     batch: float
     task: float | None
+    run: float
 
 
 def makespan(tasks: Sequence[Seconds], upstream: Sequence[Sequence[int]], slots: int) -> float:
@@ -132,32 +136,43 @@ def _turns(row: Ran, lineup: Lineup) -> float:
 
 def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
     """Of tasks: how they differ from what is said of them within a stage. Of batches: what is
-    left of the deviation of their sum.
+    left of the deviation of their sum within a run. Of runs: by how much all of one are longer or
+    shorter, as a machine is faster and slower by the minute; it is no noise between batches.
     """
     rows = lineup.settled
     within: list[np.ndarray] = []
-    freedom = 0
-    whole, by_tasks = [], []
+    whole: dict[int, list[float]] = {}
+    by_tasks = []
     for row, expected in zip(rows, said, strict=True):
         total = sum(map(sum, expected))
         busy = sum(s.busy for s in row.stages)
         if total <= 0 or busy <= 0:
             continue
-        whole.append(np.log(busy / total))
+        whole.setdefault(row.run, []).append(float(np.log(busy / total)))
         by_tasks.append(sum(s * s for stage in expected for s in stage) / total**2)
         for tasks, stage in zip(row.tasks, expected, strict=True):
             logs = _logs([(t.busy, stage[t.partition]) for t in tasks if t.partition < len(stage)])
             if len(logs) > 1 and len(tasks) == len(stage):
                 within.append(logs - logs.mean())
-                freedom += len(logs) - 1
-    task = None
-    if freedom:
-        all_logs = np.concatenate(within)
-        task = lines.deviation(all_logs) * float(np.sqrt((len(all_logs) - 1) / freedom))
-    batch = lines.deviation(np.array(whole)) ** 2
+    task = _pooled(within) if within else None
+    runs = [np.array(logs) for logs in whole.values()]
+    batch = _pooled([logs - logs.mean() for logs in runs if len(logs) > 1]) ** 2
     if task is not None:
         batch -= task**2 * float(np.mean(by_tasks))
-    return Noise(batch=float(np.sqrt(max(0.0, batch))), task=task)
+    return Noise(
+        batch=float(np.sqrt(max(0.0, batch))),
+        task=task,
+        run=lines.deviation(np.array([logs.mean() for logs in runs])),
+    )
+
+
+def _pooled(groups: Sequence[np.ndarray]) -> float:
+    """The standard deviation within groups whose means have been taken off."""
+    if not groups:
+        return 0.0
+    values = np.concatenate(groups)
+    freedom = len(values) - len(groups)
+    return lines.deviation(values) * float(np.sqrt((len(values) - 1) / freedom))
 
 
 def _logs(pairs: Sequence[tuple[float, float]]) -> np.ndarray:

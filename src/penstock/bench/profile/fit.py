@@ -31,6 +31,7 @@ from penstock.simulator.microbatch.profile import (
 
 CLEAR = 4.0  # standard errors above 0 from which the first task of a stage is slower
 LEAST_FIRST = 0.01  # seconds
+SLOW_AND_FAST = 0.05  # of a run's length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,11 @@ def fit(
         notes.append(
             f"the first task of a stage takes {first * 1e3:.0f} ms more on each executor; the "
             "profile has the mean over the sizes in fixed"
+        )
+    if noise.run > SLOW_AND_FAST:
+        notes.append(
+            f"runs were {noise.run:.0%} slower or faster than the profile says, as a whole: the "
+            "machine's speed changed meanwhile; batch_noise is within a run"
         )
     empty = _empty_batch(experiments, notes)
     final = [replace(c, fixed=c.fixed + driver.gap) for c in costs]
