@@ -14,7 +14,7 @@ from penstock.bench.profile.driver import makespan, modelled, noise_of
 from penstock.bench.profile.experiment import Detail, detail_of
 from penstock.bench.profile.lineup import line_up
 from penstock.bench.profile.stages import costs_of
-from penstock.bench.profile.states import Step, growth
+from penstock.bench.profile.states import Step, growth, with_state
 from penstock.simulator.microbatch import Profile, StateProfile
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown
@@ -115,7 +115,7 @@ def test_growth_of_a_state_is_found_again(
 def test_a_machine_that_is_slower_in_some_runs_is_no_noise_between_batches() -> None:
     true = Profile(version=VERSION, queries=(counting(),), executor=EXECUTOR)
     runs = [saturated(true, 2, 0.5, seconds=40.0, seed=seed) for seed in range(6)]
-    lineup = line_up(runs)
+    lineup, _ = with_state(line_up(runs))
     costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
     said = [modelled(row, costs) for row in lineup.settled]
     speed = [0.7, 0.8, 0.9, 1.1, 1.2, 1.3]
