@@ -27,6 +27,7 @@ from penstock.workloads.patterns import Constant
 SECONDS = 12.0  # of whole batches in a measurement
 ROUND = 2.0  # seconds of batches in a round that only looks for the right size
 ROUNDS = 8
+WARM_ROUNDS = 4  # at most: under Spark's own allocation executors come and go
 BACKLOG = 3_600.0  # seconds of event time that wait at the start
 WARM_BATCHES = 1  # not counted after the start of a query
 GIVE_UP = 240.0
@@ -99,7 +100,7 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
     if query in rig.warmed:
         return
     rig.say(f"{query}: warming up…")
-    for _ in range(ROUNDS):
+    for _ in range(WARM_ROUNDS):
         warm = rig.warm
         saturated(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
         if warm:
