@@ -14,8 +14,9 @@ import pytest
 from penstock.bench import trace as traces
 from penstock.bench.results import Results
 from penstock.bench.runner import run
-from penstock.bench.spark.capacity_file import CAPACITY
+from penstock.bench.spark.capacity_file import CAPACITY, Capacity
 from penstock.bench.twin.tables import verdict_lines
+from penstock.bench.twin.twin import Twin
 from penstock.bench.twin.validation import Validation, twin_cells, validate
 from penstock.bench.twin.verdicts import verdicts
 from penstock.core.errors import InputError
@@ -31,6 +32,7 @@ from tests.twin_examples import (
 
 POLICIES = ("static1", "ds2", "static4")
 SEEDS = (0, 1, 2)
+CAPACITIES = Capacity(slots=4, one=900.0, all=2_200.0, rows=4_000)
 SHORT: dict[str, Any] = {"minutes": 20.0, "workload_parameters": {"period": 600.0}}
 
 
@@ -39,7 +41,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three policies as "Spark" ran them, and profiles: the right one, one twice as dear."""
     root = tmp_path_factory.mktemp("validate")
     cells = [spark_cell(policy, **SHORT) for policy in POLICIES]
-    spark_folder(root / "bench", cells, SEEDS, {"q5": twin_of(windowed())})
+    spark_folder(
+        root / "bench", cells, SEEDS, {"q5": Twin(profile=windowed(), capacity=CAPACITIES)}
+    )
     profile_folder(root / "right", windowed())
     profile_folder(root / "wrong", windowed(cost=2.0))
     return root
