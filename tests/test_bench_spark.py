@@ -1,4 +1,4 @@
-"""Benches on Spark without Spark: specs, thesis time, loads, series, scores, resumption."""
+"""Benches on Spark without Spark: specs, loads, series, scores, capacities."""
 
 from __future__ import annotations
 
@@ -14,49 +14,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.bench import oracle
-from penstock.bench.cell import Cell, Outcome, run_cell
-from penstock.bench.results import Results
+from penstock.bench.cell import Cell, run_cell
 from penstock.bench.scores import Actions
-from penstock.bench.spark import batch_size, capacity, plan, runner, worker
+from penstock.bench.spark import batch_size, capacity, plan
 from penstock.bench.spark import load as loads
 from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.load import load_of, squeezed
 from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.settings import SparkSettings
-from penstock.bench.spark.thesis_time import UNITS, Scale, ThesisTime
+from penstock.bench.spark.thesis_time import Scale
 from penstock.bench.specs.spec import BenchSpec, load
 from penstock.capacity.curve import PowerCurve
-from penstock.core.errors import EngineError, InputError, MissingError, NotReady
-from penstock.core.guards import Guards, lag_seconds
-from penstock.core.loop import Loop
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot, SourceSeen
-from penstock.core.pipeline import Operator, Pipeline
+from penstock.core.errors import InputError
 from penstock.measure.metrics import POOL
 from penstock.measure.values import Batch, Executor
-from penstock.policies import POLICIES, Static
+from penstock.policies import POLICIES
 from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Constant, Pattern, create
-from tests.shell import Shell
-
-SPEC = """\
-name = "real"
-engine = "spark"
-seeds = 2
-minutes = 20
-
-[spark]
-minute = 3
-
-[[pipeline]]
-query = "q5"
-
-[[workload]]
-name = "random"
-
-[[policy]]
-name = ["ds2", "hpa-cpu"]
-"""
+from tests.spark_bench_examples import SPEC, real_cell
 
 
 @pytest.fixture
@@ -147,127 +123,6 @@ def test_a_mistake_is_named_with_its_line(old: str, new: str, words: str, read: 
         read(SPEC.replace(old, new))
 
 
-# ---- thesis time ----------------------------------------------------------------------------
-
-PIPELINE = Pipeline(operators={"read": Operator(pool=POOL)})
-SCALE = Scale(start=1000.0, speed=20.0, rate=0.01)
-
-
-def snapshot(now: float = 1003.0, **given: Any) -> Snapshot:
-    fields: dict[str, Any] = {
-        "offered_rate": 500.0, "arrival_rate": 400.0, "service_rate": 200.0, "lag": 1000.0,
-        "latency": 1.5, "busy": 0.7, "cpu": 0.9,
-    }  # fmt: skip
-    return Snapshot(
-        time=now,
-        window=3.0,
-        age=0.5,
-        pipeline=PIPELINE,
-        operators={"read": OperatorSeen(parallelism=1.0, **fields)},
-        pools={POOL: (Slot(id="0", cpu=0.9),)},
-        **given,
-    )
-
-
-def test_an_observation_in_thesis_time() -> None:
-    source = SourceSeen(name="t", lag=5.0, partitions={"t-0": 5.0})
-    query = QuerySeen(
-        batches=3, rows=100, batch_duration=1.0, cost_per_record=0.001, busy=0.7, sources=(source,)
-    )
-    rescale = Rescale(time=1001.0, pool=POOL, before=1, after=2, registered=4.0)
-    seen = SCALE.view(snapshot(rescales=(rescale,), queries={"q": query}))
-    assert (seen.time, seen.window, seen.age) == (60.0, 60.0, 10.0)
-    o = seen.operators["read"]
-    assert (o.offered_rate, o.arrival_rate, o.service_rate) == (50_000.0, 40_000.0, 20_000.0)
-    assert (o.lag, o.latency, o.busy, o.cpu) == (2_000_000.0, 30.0, 0.7, 0.9)
-    assert (seen.rescales[0].time, seen.rescales[0].registered) == (20.0, 80.0)
-    q = seen.queries["q"]
-    assert (q.batches, q.rows, q.batch_duration, q.busy) == (3, 200_000, 20.0, 0.7)
-    assert q.cost_per_record == pytest.approx(0.001 / 100)  # 20 s for 2,000 times the records
-    assert q.sources == (SourceSeen(name="t", lag=10_000.0, partitions={"t-0": 10_000.0}),)
-    assert seen.pools == {POOL: (Slot(id="0", cpu=0.9),)}
-
-
-RATES = st.floats(0.001, 1e6)
-
-
-@given(speed=st.floats(1.0, 120.0), rate=RATES, offered=RATES, service=RATES, lag=st.floats(0, 1e9))
-def test_what_a_policy_works_out_does_not_depend_on_the_scale(
-    speed: float, rate: float, offered: float, service: float, lag: float
-) -> None:
-    """λ/μ is the same; the seconds that a lag is worth are stretched like all other seconds."""
-    seen = snapshot()
-    o = OperatorSeen(parallelism=1.0, offered_rate=offered, service_rate=service, lag=lag)
-    seen = dataclasses.replace(seen, operators={"read": o})
-    after = Scale(start=0.0, speed=speed, rate=rate).view(seen)
-    scaled = after.operators["read"]
-    assert scaled.offered_rate and scaled.service_rate
-    assert scaled.offered_rate / scaled.service_rate == pytest.approx(offered / service)
-    worth, before = lag_seconds(after), lag_seconds(seen)
-    assert worth is not None and before is not None
-    assert worth == pytest.approx(before * speed)
-
-
-PLAIN = {
-    Snapshot: {"pipeline", "operators", "pools", "acting", "free_nodes", "rescales", "queries"},
-    OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer"},
-    Rescale: {"pool", "before", "after"},
-    QuerySeen: {"batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"},
-    SourceSeen: {"name"},
-}
-
-
-@pytest.mark.parametrize("kind", UNITS, ids=lambda kind: kind.__name__)
-def test_no_reading_is_forgotten(kind: type) -> None:
-    """A field that is added to an observation has to be given a unit, or be known to have none."""
-    names = {f.name for f in dataclasses.fields(kind)}
-    assert set(UNITS[kind]) | PLAIN[kind] == names
-    assert not set(UNITS[kind]) & PLAIN[kind]
-
-
-class Clocked:
-    """An engine on the clock whose waits take as long as they say, and observations a while."""
-
-    def __init__(self, costs: float = 0.0) -> None:
-        self.now = 999.0
-        self.costs = costs
-        self.asked: list[tuple[float, int]] = []
-
-    def observe(self) -> Snapshot:
-        self.now += self.costs
-        return snapshot(self.now)
-
-    def apply(self, changes: Mapping[str, Change]) -> None:
-        self.asked.append((self.now, changes[POOL].slots))
-
-    def advance(self, seconds: float) -> bool:
-        self.now += seconds
-        return True
-
-
-def test_waiting_is_until_a_moment_so_slow_observations_do_not_add_up() -> None:
-    clock = Clocked(costs=0.5)
-    engine = ThesisTime(clock, SCALE, now=lambda: clock.now)
-    times = []
-    for _ in range(4):
-        engine.advance(15.0)
-        times.append(engine.observe().time)
-    assert clock.now == pytest.approx(1000.0 + 4 * 0.75 + 0.5)
-    assert times == pytest.approx([25.0, 40.0, 55.0, 70.0])  # each 15 s, and 10 s to look
-    clock.now += 3.0
-    assert engine.late == pytest.approx(70.0)  # several decisions have been missed
-    assert engine.advance(15.0) and clock.now == pytest.approx(1000.0 + 3.5 + 3.0)
-
-
-def test_a_cool_down_of_300_s_is_15_s_on_a_clock_that_runs_at_20() -> None:
-    clock = Clocked()
-    engine = ThesisTime(clock, SCALE, now=lambda: clock.now)
-    guards = Guards(step_up=1, cool_down=300.0)
-    Loop(engine, Static(slots=9), guards, mode="act").run(period=15.0, ticks=100)
-    moments = [moment for moment, _ in clock.asked]
-    assert np.diff(moments) == pytest.approx([15.0] * (len(moments) - 1)) and len(moments) == 5
-
-
 # ---- the load -------------------------------------------------------------------------------
 
 GIVEN: Mapping[str, Mapping[str, Any]] = {"cosine": {"noise": 1e5}, "spikes": {"noise": 1e4}}
@@ -293,14 +148,6 @@ def test_every_parameter_of_a_pattern_is_a_time_a_rate_or_neither() -> None:
         if name != "trace":  # has a speed and a scale of its own
             fields = {f.name for f in dataclasses.fields(kind) if f.init}
             assert set(loads.TIMES[name]) | set(loads.RATES[name]) == fields - neither
-
-
-def real_cell(**given: Any) -> Cell:
-    fields: dict[str, Any] = {
-        "key": "a", "query": "q1", "workload": "random", "policy": "ds2", "minutes": 20.0,
-        "spark": SparkSettings(),
-    }  # fmt: skip
-    return Cell(**{**fields, **given})
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -454,164 +301,6 @@ def test_full_batches_take_two_triggers_or_twice_their_fixed_cost_after_a_few_ro
 
 def test_batches_that_take_no_longer_may_be_larger() -> None:
     assert batch_size.next_rows([(2_000, 3.0), (1_000, 3.1)], target=2.0) == 4_000
-
-
-# ---- the runner -----------------------------------------------------------------------------
-
-
-class Fake:
-    """Runs cells in the simulator; the n-th call may fail."""
-
-    def __init__(self, faults: Mapping[int, BaseException] | None = None) -> None:
-        self.faults = faults or {}
-        self.runs: list[tuple[str, int]] = []
-        self.calls = self.recovered = 0
-
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
-        self.calls += 1
-        if self.calls in self.faults:
-            raise self.faults[self.calls]
-        self.runs.append((cell.key, seed))
-        simulated = dataclasses.replace(cell, spark=None, start=1)
-        return run_cell(simulated, seed, journal=journal, trace=True)
-
-    def recover(self) -> None:
-        self.recovered += 1
-
-
-def real_cells() -> list[Cell]:
-    return [real_cell(key=policy, policy=policy, minutes=5.0) for policy in ("ds2", "hpa-cpu")]
-
-
-def test_every_run_leaves_scores_a_journal_and_a_trace(tmp_path: Path) -> None:
-    fake = Fake()
-    assert runner.run(real_cells(), (4, 7), tmp_path, fake) == []
-    assert fake.runs == [("ds2", 4), ("hpa-cpu", 4), ("ds2", 7), ("hpa-cpu", 7)]
-    results = Results.load(tmp_path)
-    assert results.complete and len(results.trace("ds2").time) == 20
-    names = {"ds2", "hpa-cpu", "ds2-seed7", "hpa-cpu-seed7"}
-    assert {p.stem for p in (tmp_path / "journals").iterdir()} == names
-    assert {p.stem for p in (tmp_path / "traces").iterdir()} == names
-
-
-def test_an_interrupted_bench_runs_only_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        runner.run(real_cells(), (0, 1), tmp_path, Fake({3: KeyboardInterrupt()}))
-    assert Results.load(tmp_path).done == 2
-    seen: list[tuple[str, int]] = []
-    fake = Fake()
-    runner.run(
-        real_cells(), (0, 1), tmp_path, fake, finished=lambda cell, s: seen.append((cell.key, s))
-    )
-    assert fake.runs == [("ds2", 1), ("hpa-cpu", 1)] and len(seen) == 4
-    nothing = Fake()
-    assert runner.run(real_cells(), (0, 1), tmp_path, nothing) == [] and not nothing.calls
-    with pytest.raises(InputError, match="other cells"):
-        runner.run([real_cell(spark=SparkSettings(minute=6.0))], (0, 1), tmp_path, nothing)
-
-
-def test_a_run_that_fails_is_tried_again_on_a_new_cluster(tmp_path: Path) -> None:
-    fake = Fake({2: EngineError("the query stopped\nand more")})
-    told: list[tuple[str, bool]] = []
-    failures = runner.run(
-        real_cells(), (0,), tmp_path, fake, failed=lambda f, again: told.append((str(f), again))
-    )
-    assert failures == [] and Results.load(tmp_path).complete and fake.recovered == 1
-    assert told == [("hpa-cpu, seed 0: EngineError: the query stopped", True)]
-
-
-def test_a_run_that_fails_twice_is_left_out_and_the_bench_goes_on(tmp_path: Path) -> None:
-    fake = Fake({1: OSError("gone"), 2: NotReady("nothing")})
-    (failure,) = runner.run(real_cells(), (0,), tmp_path, fake)
-    assert (failure.key, failure.seed, failure.why) == ("ds2", 0, "NotReady: nothing")
-    assert fake.runs == [("hpa-cpu", 0)]
-    assert runner.run(real_cells(), (0,), tmp_path, Fake()) == []  # and can be made up for
-    assert Results.load(tmp_path).complete
-
-
-@pytest.mark.parametrize("error", [MissingError("no Java"), InputError("wrong")])
-def test_what_cannot_get_better_is_not_tried_again(error: Exception, tmp_path: Path) -> None:
-    fake = Fake({1: error})
-    with pytest.raises(type(error)):
-        runner.run(real_cells(), (0,), tmp_path, fake)
-    assert fake.calls == 1
-
-
-# ---- the command ----------------------------------------------------------------------------
-
-
-class FakeWorker(Fake):
-    """In the place of the one with a cluster."""
-
-    next_faults: Mapping[int, BaseException] = {}
-
-    def __init__(self, settings: SparkSettings, folder: Path, **_: Any) -> None:
-        super().__init__(self.next_faults)
-
-    def __enter__(self) -> FakeWorker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def shell(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Shell:
-    (tmp_path / "real.toml").write_text(SPEC)
-    monkeypatch.setattr(worker, "SparkWorker", FakeWorker)
-    monkeypatch.setattr(FakeWorker, "next_faults", {})
-    return Shell.at(tmp_path, monkeypatch, capsys, "bench")
-
-
-def test_a_dry_run_says_what_every_time_becomes(shell: Shell) -> None:
-    done = shell("real.toml", "--dry-run")
-    assert done.code == 0 and not Path("runs").exists()
-    assert "q5-random-hpa-cpu" in done.out and "2 cells × 2 seeds = 4 runs" in done.out
-    for line in ("period 15 s → 0.75 s", "cool-down 5 min → 15 s", "q5 window 5 min → 15 s"):
-        assert line in " ".join(done.out.split())
-    assert all(len(line) <= 80 for line in done.out.splitlines())
-    plan = shell("real.toml", "--dry-run", "--json").json
-    assert plan["spark"]["seconds"]["cool_down"] == {"thesis": 300.0, "clock": 15.0}
-    assert plan["seconds"] > 4 * 60
-
-
-def test_a_bench_on_spark_reports_like_any_other(shell: Shell) -> None:
-    done = shell("real.toml")
-    assert done.code == 0, done.err
-    assert "a minute of thesis time lasts 3 s" in done.err
-    assert "q5 · random" in done.out and "20 s of latency are 1 s on the clock" in done.out
-    assert all(len(line) <= 80 for line in done.out.splitlines())
-    folder = Path("runs/latest")
-    page = (folder / "report.html").read_text()
-    assert "2 cells × 2 seeds, on Spark, one minute = 3 s, 8 executors of 0.2 of a core" in page
-    config = json.loads((folder / "config.json").read_text())
-    assert config["engine"] == "spark" and config["spark"]["speed"] == 20.0
-    assert config["cells"][0]["start"] == {POOL: 1}
-    assert json.loads(shell("--resume", "latest", "--json").out)["complete"]
-
-
-def test_missing_runs_are_exit_code_1_after_the_report(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FakeWorker, "next_faults", {1: EngineError("lost"), 2: EngineError("lost")})
-    done = shell("real.toml")
-    assert done.code == 1 and "q5 · random" in done.out
-    assert "q5-random-ds2, seed 0: EngineError: lost" in done.err
-    assert "1 run failed twice and is missing" in done.err and "--resume" in done.err
-
-
-def test_ctrl_c_says_how_to_go_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeWorker, "next_faults", {3: KeyboardInterrupt()})
-    done = shell("real.toml")
-    assert done.code == 130 and "stopped after 2 of 4 runs" in done.err
-    assert "penstock bench --resume runs/" in done.err
-
-
-def test_workers_are_for_simulated_benches(shell: Shell) -> None:
-    done = shell("real.toml", "--workers", "2")
-    assert done.code == 2 and "one cell at a time" in done.err and not Path("runs").exists()
 
 
 def test_a_trigger_that_makes_every_second_late_is_said(read: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -145,42 +145,56 @@ def _add_warm_up(
     worked = np.array([t.worked for t in new])
     times = np.array([t.busy for t in new]) / said
     first = np.array([float(t.first) for t in new]) / said
-    best = lines.fit([first, np.ones(len(new))], times)
-    slow, warm_up = _slow_down(first, worked, times)
-    fast, boost_for = _boost(first, worked, times)
-    if fast is not None and fast.left < min(slow.left, best.left):
-        if lines.clearly(fast.left, best.left, len(new)):
-            best, usual = fast, fast.values[1]
-            values["boost"], errors["boost"] = fast.values[2] / usual, fast.errors[2] / usual
-            values["boost_for"] = boost_for
-    elif min(slow.values[1:]) > 0 and lines.clearly(slow.left, best.left, len(new)):
-        best, usual = slow, slow.values[1]
-        values["slowdown"] = 1.0 + slow.values[2] / usual
-        errors["slowdown"] = slow.errors[2] / usual
-        values["warm_up"] = warm_up
-    if "boost" not in values and "slowdown" not in values:
+    plain = lines.fit([first, np.ones(len(new))], times)
+    others = [*_slow_downs(first, worked, times), *_boosts(first, worked, times)]
+    best = min(others, key=lambda other: other.line.left, default=None)
+    line = plain
+    if best is not None and lines.clearly(best.line.left, plain.left, len(new)):
+        line = best.line
+        values |= best.values
+        errors |= best.errors
+    else:
         notes.append("new executors were no slower after their first task: no slow-down")
-    values["first_task"], errors["first_task"] = best.values[0], best.errors[0]
+    values["first_task"], errors["first_task"] = line.values[0], line.errors[0]
 
 
-def _slow_down(first: Floats, worked: Floats, times: Floats) -> tuple[lines.Line, float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Otherwise:
+    """A way in which new executors differ from the others after their first task."""
+
+    line: lines.Line
+    values: Mapping[str, float]
+    errors: Mapping[str, float]
+
+
+def _slow_downs(first: Floats, worked: Floats, times: Floats) -> Iterator[Otherwise]:
     """busy ÷ said = first_task ÷ said + usual·(1 + (slowdown − 1)·e^(−worked ÷ warm_up))."""
     warm = np.ones(len(times))
-    tried = [(lines.fit([first, warm, np.exp(-worked / w)], times), float(w)) for w in WARM_UPS]
-    return min(tried, key=lambda found: found[0].left)
+    for warm_up in WARM_UPS:
+        line = lines.fit([first, warm, np.exp(-worked / warm_up)], times)
+        _, usual, more = line.values
+        if usual > 0 and more > 0:
+            yield Otherwise(
+                line=line,
+                values={"slowdown": 1.0 + more / usual, "warm_up": float(warm_up)},
+                errors={"slowdown": line.errors[2] / usual},
+            )
 
 
-def _boost(first: Floats, worked: Floats, times: Floats) -> tuple[lines.Line | None, float]:
+def _boosts(first: Floats, worked: Floats, times: Floats) -> Iterator[Otherwise]:
     """busy ÷ said = first_task ÷ said + usual·(boost while worked < boost_for, else 1)."""
-    tried = []
     for end in BOOSTS:
         early = worked < end
         if min(early.sum(), (~early).sum()) < LEAST_SIDE:
             continue
         line = lines.fit([first, (~early).astype(float), early.astype(float)], times)
-        if 0 < line.values[2] < line.values[1]:
-            tried.append((line, float(end)))
-    return min(tried, key=lambda found: found[0].left) if tried else (None, 0.0)
+        _, usual, boosted = line.values
+        if 0 < boosted < usual:
+            yield Otherwise(
+                line=line,
+                values={"boost": boosted / usual, "boost_for": float(end)},
+                errors={"boost": line.errors[2] / usual},
+            )
 
 
 def _add_cpu(
