@@ -18,7 +18,7 @@ import penstock
 from penstock.bench.cell import Cell, run_cell
 from penstock.bench.masters import Master
 from penstock.bench.on_spark import OnSpark, explained
-from penstock.bench.parcels import LARGEST, PARCELS_PER_SLOT, Terms, pack, versions, work
+from penstock.bench.parcels import LARGEST, Terms, pack, versions, work
 from penstock.bench.runner import Task
 from penstock.core.errors import EngineError, InputError, MissingError
 from tests.shell import Shell
@@ -56,19 +56,23 @@ def test_every_run_is_packed_once_in_order_and_no_parcel_is_too_large(
     whole = [task for parcel in packed for task in parcel]
     assert runs_of(whole) == runs_of(tasks)
     assert [t.journals for t in whole] == [t.journals for t in tasks for _ in t.cells]
-    room = min(LARGEST, cost(whole) / (slots * PARCELS_PER_SLOT))
-    for parcel in packed:
-        assert len(parcel) == 1 or cost(parcel) <= room * (1 + 1e-9)
-    for before, after in itertools.pairwise(packed):  # none could have been filled up
-        assert cost(before) + cost(after[:1]) > room * (1 - 1e-9)
+    left = cost(whole)
+    for parcel, after in itertools.zip_longest(packed, packed[1:], fillvalue=()):
+        room = min(LARGEST, left / slots / 2)
+        assert len(parcel) == 1 or cost(parcel) <= room * (1 + 1e-9) + 1e-6
+        if after:  # it could not have been filled up
+            assert cost(parcel) + cost(after[:1]) > room * (1 - 1e-9) - 1e-6
+        left -= cost(parcel)
 
 
 def test_a_thousand_runs_make_tens_of_tasks_not_two_and_not_a_thousand() -> None:
     pair = (cell(140.0, "a"), cell(140.0, "b"))
     tasks = [Task(cells=pair, seed=seed, folder=Path()) for seed in range(500)]
-    assert len(pack(tasks, 2)) == 29  # 35 runs of 140 minutes each
-    assert len(pack(tasks, 64)) == 1000 // (140_000 // 512 // 140)
-    assert len(pack(tasks[:4], 2)) == 8  # a run each
+    sizes = [len(parcel) for parcel in pack(tasks, 2)]
+    assert sizes[:20] == [35] * 20  # of 140 minutes each
+    assert sizes == sorted(sizes, reverse=True) and sizes[-4:] == [1] * 4  # no slot waits long
+    assert len(sizes) < 50
+    assert [len(parcel) for parcel in pack(tasks[:2], 2)] == [1] * 4
 
 
 def test_a_parcel_sends_back_what_its_runs_would_have_written(tmp_path: Path) -> None:

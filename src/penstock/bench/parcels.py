@@ -22,7 +22,7 @@ from penstock.bench.runner import Done, Task, run_one
 from penstock.core.errors import MissingError, PenstockError
 
 LARGEST = 5_000.0  # simulated minutes of a parcel: about a second
-PARCELS_PER_SLOT = 8  # at least so many, so that no slot idles at the end
+SHARE = 0.5  # of what is left for a slot: parcels get smaller, so that no slot idles at the end
 JOURNAL_COST = 10.0  # times as long as a run that does not write every decision down
 TWIN_COST = 50.0  # times as long as a run of the fluid simulator
 PACKAGES = ("numba", "numpy", "scipy")  # that a figure could depend on
@@ -64,21 +64,23 @@ class Reply:
 
 
 def pack(tasks: Sequence[Task], slots: int) -> list[Parcel]:
-    """All runs of some tasks, in their order, in parcels that take about the same time.
+    """All runs of some tasks, in their order, in parcels that are smaller towards the end.
 
-    A parcel takes as long as ``LARGEST`` simulated minutes, or less, so that each of ``slots``
-    gets ``PARCELS_PER_SLOT``; it is more only if a single run is.
+    A parcel is half of what is left for each of ``slots``, at most ``LARGEST`` simulated minutes;
+    it is more only if a single run is.
     """
     runs = [replace(task, cells=(cell,)) for task in tasks for cell in task.cells]
-    room = min(LARGEST, sum(map(_cost, runs)) / (slots * PARCELS_PER_SLOT))
+    left = sum(map(_cost, runs))
     parcels: list[list[Task]] = []
-    used = room
+    room = 0.0
     for run in runs:
-        if used + _cost(run) > room:
+        cost = _cost(run)
+        if cost > room:
             parcels.append([])
-            used = 0.0
+            room = min(LARGEST, left * SHARE / slots)
         parcels[-1].append(run)
-        used += _cost(run)
+        room -= cost
+        left -= cost
     return [tuple(parcel) for parcel in parcels]
 
 
