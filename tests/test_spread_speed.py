@@ -13,7 +13,8 @@ ALONE = Took(wall=32.0, start=0.0, cpu=30.0)
 
 def spread(wall: float) -> Spread:
     took = Took(wall=wall, start=4.0, cpu=40.0)
-    return Spread(runs=1000, slots=2, alone=[ALONE] * 3, spread=[took] * 3)
+    plain = Took(wall=20.0, start=0.0, cpu=36.0)
+    return Spread(runs=1000, slots=2, alone=[ALONE] * 3, spread=[took] * 3, plain=[plain] * 3)
 
 
 def test_the_start_of_spark_stands_beside_the_speed_up() -> None:
@@ -21,6 +22,7 @@ def test_the_start_of_spark_stands_beside_the_speed_up() -> None:
     assert result.speed_up.mean == pytest.approx(32 / 16)
     assert result.whole.mean == pytest.approx(32 / 20)
     assert result.at_most.mean == pytest.approx(2 * 30 / 40)
+    assert result.by_processes.mean == pytest.approx(32 / 20)
 
 
 @pytest.mark.parametrize(("wall", "code"), [(23.9, 0), (24.1, 1)])

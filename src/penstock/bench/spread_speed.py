@@ -2,8 +2,10 @@
 
 The same runs are done here, one after the other, and on ``local[2]``; again and again in turn, so
 that both see the same machine. The speed-up is by the clock on the wall, so on a quiet machine;
-beside it what it could be at most, by the CPU time that both have used. Spark takes some seconds
-to start, whatever the bench: the budget is for what comes after, and the whole stands beside it.
+beside it what it could be at most, by the CPU time that both have used, and what the machine
+itself gives: the same runs in as many plain processes, without Spark. Two busy cores of a virtual
+machine are rarely twice as fast as one. Spark takes some seconds to start, whatever the bench: the
+budget is for what comes after, and the whole stands beside it.
 """
 
 from __future__ import annotations
@@ -44,17 +46,26 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The same runs in one process and spread over ``slots``, several rounds of both."""
+    """The same runs in one process, spread over ``slots`` of Spark, and in as many ``plain``
+    processes; several rounds of each.
+    """
 
     runs: int
     slots: int
     alone: Sequence[Took]
     spread: Sequence[Took]
+    plain: Sequence[Took]
 
     @property
     def speed_up(self) -> Estimate:
         """Times as fast as one process, once Spark has started."""
         return self._ratio(lambda alone, spread: alone.wall / (spread.wall - spread.start))
+
+    @property
+    def by_processes(self) -> Estimate:
+        """The same of plain processes, with their start."""
+        pairs = zip(self.alone, self.plain, strict=True)
+        return estimate([alone.wall / plain.wall for alone, plain in pairs])
 
     @property
     def whole(self) -> Estimate:
@@ -86,15 +97,22 @@ def measure(
     cells = [Cell(key=p, query="q1", workload="cosine", policy=p) for p in POLICIES]
     seeds = range(runs // len(cells))
     _took(cells, seeds[:1])  # compile, fill caches
-    alone, spread = [], []
+    alone, spread, plain = [], [], []
     for number in range(1, rounds + 1):
         alone.append(_took(cells, seeds))
         spread.append(_took(cells, seeds, master=Master(url=f"local[{SLOTS}]")))
-        say(f"round {number}: {alone[-1].wall:.1f} s alone, {spread[-1].wall:.1f} s spread")
-    return Spread(runs=len(cells) * len(seeds), slots=SLOTS, alone=alone, spread=spread)
+        plain.append(_took(cells, seeds, workers=SLOTS))
+        say(
+            f"round {number}: {alone[-1].wall:.1f} s alone, {spread[-1].wall:.1f} s spread, "
+            f"{plain[-1].wall:.1f} s in {SLOTS} processes"
+        )
+    runs = len(cells) * len(seeds)
+    return Spread(runs=runs, slots=SLOTS, alone=alone, spread=spread, plain=plain)
 
 
-def _took(cells: Sequence[Cell], seeds: Sequence[int], *, master: Master | None = None) -> Took:
+def _took(
+    cells: Sequence[Cell], seeds: Sequence[int], *, master: Master | None = None, workers: int = 1
+) -> Took:
     steps = [time.perf_counter()]
     before, cpu = _cpu_seconds(), 0.0
 
@@ -107,7 +125,7 @@ def _took(cells: Sequence[Cell], seeds: Sequence[int], *, master: Master | None 
     if master is not None:
         way = OnSpark(master, say=lambda line: steps.append(time.perf_counter()))
     with TemporaryDirectory(prefix="penstock-") as folder:
-        run(cells, seeds, Path(folder), workers=1, way=way, progress=progress)
+        run(cells, seeds, Path(folder), workers=workers, way=way, progress=progress)
     wall = time.perf_counter() - steps[0]
     return Took(wall=wall, start=steps[-1] - steps[0], cpu=cpu)
 
@@ -121,9 +139,10 @@ def main() -> int:
     console, errors = Console(), Console(stderr=True)
     result = measure(say=errors.print)
     table = Table(title=f"{result.runs} simulated runs, local[{result.slots}] over one process")
-    for column in ("speed-up", "with the start", "at most, by CPU", "budget"):
+    columns = ("speed-up", "with the start", "at most, by CPU", "plain processes", "budget")
+    for column in columns:
         table.add_column(column, justify="right")
-    figures = (result.speed_up, result.whole, result.at_most)
+    figures = (result.speed_up, result.whole, result.at_most, result.by_processes)
     table.add_row(
         *(f"{each.mean:.2f} ±{each.half_width or 0:.2f}" for each in figures), f"{BUDGET:g}"
     )
