@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.simulator.microbatch import ExecutorProfile
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.pool import Pool, StageRun
+from penstock.simulator.microbatch.warming import seconds_after
 
 seconds = st.floats(min_value=0.01, max_value=5.0)
 
@@ -97,10 +98,10 @@ def test_an_executor_that_registers_takes_what_waits_and_is_cold() -> None:
     stages.pool.fill()
     run = stages.run(0, [10.0, 1.0, 1.0, 1.0])
     stages.agenda.run(1e6)
-    # At 2 s the first new one begins: 3 · 1 s + 0.5 s; at 3 s the second, as cold.
-    assert run.seconds[:3] == [10.0, 3.5, 3.5]
-    # At 5.5 s the first has worked 3.5 s: 1 + 2·e^(−3.5/4).
-    assert run.seconds[3] == pytest.approx(1.0 + 2.0 * math.exp(-3.5 / 4.0))
+    # At 2 s the first new one begins; at 3 s the second, as cold.
+    first = seconds_after(cold, 1.0, 0.0) + 0.5
+    assert run.seconds[:3] == [10.0, first, first]
+    assert run.seconds[3] == pytest.approx(seconds_after(cold, 1.0, first))
     assert stages.ends[0] == 10.0
     assert [host.added for host in stages.pool.alive.values()] == [0.0, 2.0, 3.0]
 
@@ -109,10 +110,26 @@ def test_a_new_executor_may_be_faster_until_it_has_worked_for_a_while() -> None:
     stages = Stages(1, ExecutorProfile(start=1.0, first_task=0.5, boost=0.25, boost_for=1.0))
     stages.pool.total = 2
     stages.pool.fill()
-    run = stages.run(0, [20.0, 2.0, 2.0, 2.0])
+    run = stages.run(0, [20.0, 1.2, 2.0, 2.0])
     stages.agenda.run(1e6)
-    # 0.25 · 2 s + 0.5 s, after which it has worked for the whole second that it was faster.
-    assert run.seconds == [20.0, 1.0, 2.0, 2.0]
+    # 0.25 · 1.2 s + 0.5 s; 0.2 s are left of its second, which do 0.8 s of the next task.
+    assert run.seconds == pytest.approx([20.0, 0.8, 0.2 + 1.2, 2.0])
+
+
+@given(st.floats(1.0, 30.0), st.floats(0.1, 20.0), st.floats(0.01, 30.0), st.floats(0.0, 50.0))
+def test_a_task_warms_its_executor_up_itself(
+    slowdown: float, warm_up: float, seconds: float, worked: float
+) -> None:
+    """One task takes as long as the same work in a hundred pieces."""
+    cold = ExecutorProfile(slowdown=slowdown, warm_up=warm_up)
+    whole = seconds_after(cold, seconds, worked)
+    now = worked
+    for _ in range(100):
+        now += seconds_after(cold, seconds / 100, now)
+    assert now - worked == pytest.approx(whole, rel=1e-6)
+    assert seconds <= whole * (1 + 1e-9) <= seconds * slowdown * (1 + 1e-6)
+    tiny = seconds_after(cold, 1e-6, worked) / 1e-6
+    assert tiny == pytest.approx(1 + (slowdown - 1) * math.exp(-worked / warm_up), rel=1e-3)
 
 
 def test_a_decommissioned_executor_ends_its_task_takes_no_other_and_goes() -> None:

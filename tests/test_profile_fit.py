@@ -33,6 +33,7 @@ from penstock.simulator.microbatch import (
 )
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown
+from penstock.simulator.microbatch.warming import seconds_after
 from penstock.workloads.patterns import Cosine, Pattern
 from tests.microbatch_examples import EXECUTOR, counting, joining, single
 from tests.profile_experiments import experiments, resized, saturated
@@ -162,9 +163,9 @@ def cold_seconds(executor: ExecutorProfile) -> float:
     """That the first 100 tasks of 0.2 s take longer on a cold executor."""
     worked = extra = 0.0
     for _ in range(100):
-        more = 0.2 * (executor.slowdown - 1.0) * float(np.exp(-worked / executor.warm_up))
-        more += executor.first_task if not worked else 0.0
-        worked, extra = worked + 0.2 + more, extra + more
+        taken = seconds_after(executor, 0.2, worked)
+        taken += executor.first_task if not worked else 0.0
+        worked, extra = worked + taken, extra + taken - 0.2
     return extra
 
 

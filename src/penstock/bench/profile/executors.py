@@ -146,7 +146,8 @@ def _add_warm_up(
     times = np.array([t.busy for t in new]) / said
     first = np.array([float(t.first) for t in new]) / said
     plain = lines.fit([first, np.ones(len(new))], times)
-    others = [*_slow_downs(first, worked, times), *_boosts(first, worked, times)]
+    busy = np.array([t.busy for t in new])
+    others = [*_slow_downs(first, worked, busy, times), *_boosts(first, worked, times)]
     best = min(others, key=lambda other: other.line.left, default=None)
     line = plain
     if best is not None and lines.clearly(best.line.left, plain.left, len(new)):
@@ -167,11 +168,16 @@ class Otherwise:
     errors: Mapping[str, float]
 
 
-def _slow_downs(first: Floats, worked: Floats, times: Floats) -> Iterator[Otherwise]:
-    """busy ÷ said = first_task ÷ said + usual·(1 + (slowdown − 1)·e^(−worked ÷ warm_up))."""
+def _slow_downs(first: Floats, worked: Floats, busy: Floats, times: Floats) -> Iterator[Otherwise]:
+    """busy ÷ said = first_task ÷ said + usual·(1 + (slowdown − 1)·e^(−w ÷ warm_up)).
+
+    w is the work done by then; of the exponential its mean over the task's own time is taken.
+    """
     warm = np.ones(len(times))
     for warm_up in WARM_UPS:
-        line = lines.fit([first, warm, np.exp(-worked / warm_up)], times)
+        lasts = np.maximum(busy, TINY) / warm_up
+        decay = np.exp(-worked / warm_up) * -np.expm1(-lasts) / lasts
+        line = lines.fit([first, warm, decay], times)
         _, usual, more = line.values
         if usual > 0 and more > 0:
             yield Otherwise(

@@ -17,6 +17,7 @@ from penstock.measure.values import Executor
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.profile import ExecutorProfile
+from penstock.simulator.microbatch.warming import seconds_after
 
 WARM = 1e-3  # a slow-down below this is none
 
@@ -195,13 +196,11 @@ class Pool:
 
     def _slowed(self, host: Host, seconds: float) -> float:
         """What a task takes on a new executor, slower or faster than on others."""
-        p = self.profile
-        first = p.first_task if not (host.completed or host.running) else 0.0
-        extra = (p.slowdown - 1.0) * (math.exp(-host.worked / p.warm_up) if p.warm_up else 0.0)
-        boosted = host.worked < p.boost_for
-        if not (first or boosted) and extra < WARM:
+        first = self.profile.first_task if not (host.completed or host.running) else 0.0
+        taken = seconds_after(self.profile, seconds, host.worked)
+        if not first and host.worked >= self.profile.boost_for and taken - seconds < WARM * seconds:
             host.cold = False
-        return seconds * ((p.boost if boosted else 1.0) + extra) + first
+        return taken + first
 
     def _new(self, *, cold: bool) -> Host:
         host = Host(number=self._count, cores=self.profile.cores, cold=cold)

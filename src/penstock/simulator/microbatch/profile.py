@@ -176,6 +176,11 @@ class ExecutorProfile:
             raise InputError(f"executor: slowdown = {self.slowdown} must be ≥ 1 (1: none)")
         if not 0 < self.boost <= 1:
             raise InputError(f"executor: boost = {self.boost} must be above 0 and ≤ 1 (1: none)")
+        if self.slowdown > 1 and self.boost < 1:
+            raise InputError(
+                f"executor: slowdown = {self.slowdown} and boost = {self.boost}: a new executor is "
+                "slower or faster at first, not both; leave one out"
+            )
         if not self.cpu_idle <= self.cpu_busy <= 1:
             raise InputError(
                 f"executor: cpu_idle = {self.cpu_idle} and cpu_busy = {self.cpu_busy} must be "
