@@ -35,7 +35,7 @@ class Numbers:
 class _Open:
     """A batch under way: ``noise`` of its tasks by stage, ``slow`` of its driver time.
 
-    ``written`` records by stage that has ended.
+    ``written`` records by stage that has ended, and what its ``tasks`` took by its number.
     """
 
     start: float
@@ -45,6 +45,7 @@ class _Open:
     noise: Mapping[str, Floats]
     job: int = -1
     written: dict[str, int] = field(default_factory=dict)
+    tasks: dict[int, list[float]] = field(default_factory=dict)
 
     def records(self, stage: StageProfile) -> int:
         """That a stage reads."""
@@ -192,9 +193,7 @@ class SimulatedQuery:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
-        if len(batch.written) == 1:
-            self.tasks.clear()
-        self.tasks[run.stage] = run.seconds
+        batch.tasks[run.stage] = run.seconds
         self._log.add([self._stage(batch, stage, run)])
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
@@ -229,6 +228,8 @@ class SimulatedQuery:
                 added = stage.state.rows_per_record * batch.records(stage)
                 self.state[stage.name] = grown(stage.state, rows, added, now - self._committed)
         done = self._batch(batch)
+        if done.rows:
+            self.tasks = batch.tasks
         self._open = None
         self._id += 1
         self._said = self._committed = now
