@@ -85,6 +85,8 @@ def test_wrong_names_and_executors_are_refused() -> None:
         ExecutorProfile(slowdown=0.5)
     with pytest.raises(InputError, match=r"boost = 1.5 must be above 0 and ≤ 1"):
         ExecutorProfile(boost=1.5)
+    with pytest.raises(InputError, match="not both"):
+        ExecutorProfile(slowdown=2.0, warm_up=1.0, boost=0.5, boost_for=1.0)
     with pytest.raises(InputError, match="must be shares"):
         ExecutorProfile(cpu_idle=0.9, cpu_busy=0.5)
     with pytest.raises(InputError, match=r"share = 0 must be a finite number above 0"):

@@ -3,9 +3,8 @@
 The same runs are done here, one after the other, and on ``local[2]``; again and again in turn, so
 that both see the same machine. The speed-up is by the clock on the wall, so on a quiet machine;
 beside it what it could be at most, by the CPU time that both have used, and what the machine
-itself gives: the same runs in as many plain processes, without Spark. Two busy cores of a virtual
-machine are rarely twice as fast as one. Spark takes some seconds to start, whatever the bench: the
-budget is for what comes after, and the whole stands beside it.
+itself gives: the same runs in as many plain processes, without Spark. Spark takes some seconds to
+start, whatever the bench: the budget is for what comes after, and the whole stands beside it.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class Spread:
     @property
     def by_processes(self) -> Estimate:
         """The same of plain processes, with their start."""
-        pairs = zip(self.alone, self.plain, strict=True)
-        return estimate([alone.wall / plain.wall for alone, plain in pairs])
+        return self._ratio(lambda alone, plain: alone.wall / plain.wall, self.plain)
 
     @property
     def whole(self) -> Estimate:
@@ -82,8 +80,11 @@ class Spread:
         """Whether the mean keeps the budget."""
         return self.speed_up.mean >= BUDGET
 
-    def _ratio(self, of: Callable[[Took, Took], float]) -> Estimate:
-        return estimate([of(*both) for both in zip(self.alone, self.spread, strict=True)])
+    def _ratio(
+        self, of: Callable[[Took, Took], float], others: Sequence[Took] | None = None
+    ) -> Estimate:
+        pairs = zip(self.alone, self.spread if others is None else others, strict=True)
+        return estimate([of(*both) for both in pairs])
 
 
 def measure(

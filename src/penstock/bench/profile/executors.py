@@ -143,10 +143,10 @@ def _add_warm_up(
         return
     said = np.array([t.said for t in new])
     worked = np.array([t.worked for t in new])
-    times = np.array([t.busy for t in new]) / said
+    busy = np.array([t.busy for t in new])
+    times = busy / said
     first = np.array([float(t.first) for t in new]) / said
     plain = lines.fit([first, np.ones(len(new))], times)
-    busy = np.array([t.busy for t in new])
     others = [*_slow_downs(first, worked, busy, times), *_boosts(first, worked, times)]
     best = min(others, key=lambda other: other.line.left, default=None)
     line = plain
