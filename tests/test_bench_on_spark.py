@@ -85,12 +85,15 @@ def started(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
                 bench.wait()
 
 
+DAEMON = b"-m\0penstock.bench.warm_daemon"
+
+
 def python_workers(owner: int) -> list[int]:
     """The Python processes that run the tasks of a command's Spark: forks of Spark's daemon."""
     found = []
     for each in remains.runs(remains.cache_folder()):
         if each.owner.pid == owner:
-            daemons = [pid for pid in each.processes() if b"pyspark.daemon" in command(pid)]
+            daemons = [pid for pid in each.processes() if DAEMON in command(pid)]
             found += [pid for pid in daemons if parent(pid) in daemons]
     return found
 

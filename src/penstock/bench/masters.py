@@ -39,6 +39,7 @@ SETTLE_SECONDS = 1.0  # without another executor: they are all there
 MEMORY = "512m"  # of an executor's Java, which only passes bytes on
 TRIES = 4  # of a task whose Python was killed, as on a cluster; local Spark would give up at once
 NAME = "penstock-bench"
+WARM = "penstock.bench.warm_daemon"  # forks workers that have imported all
 CODE = "penstock-code"  # the folder that executors unpack the package into
 
 _LOCAL = re.compile(r"local(?:\[(\*|[1-9]\d{0,3})\])?")
@@ -191,6 +192,9 @@ def _stop() -> None:
     context, gateway = shared._active_spark_context, shared._gateway
     with contextlib.suppress(Exception):  # Java may be gone
         if context is not None:
+            server, context._accumulatorServer = context._accumulatorServer, None
+            server.handle_error = lambda *_: None  # Java leaves it, as it should
+            threading.Thread(target=server.shutdown, daemon=True).start()  # takes a second
             context.stop()
     with contextlib.suppress(Exception):
         if gateway is not None:
@@ -259,6 +263,8 @@ def _conf(master: Master, run: remains.Run, address: str) -> dict[str, str]:
             "spark.executor.memory": MEMORY,
             "spark.executorEnv.PYTHONPATH": CODE,
         }
+    else:  # the same Python as here
+        conf["spark.python.daemon.module"] = WARM
     if master.cores is not None:
         conf["spark.cores.max"] = str(master.cores)
     return conf
