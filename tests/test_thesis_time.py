@@ -80,7 +80,7 @@ def test_what_a_policy_works_out_does_not_depend_on_the_scale(
 
 PLAIN = {
     Snapshot: {"pipeline", "operators", "pools", "acting", "free_nodes", "rescales", "queries"},
-    OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer"},
+    OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer", "arrivals"},
     Rescale: {"pool", "before", "after"},
     QuerySeen: {"batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"},
     SourceSeen: {"name"},

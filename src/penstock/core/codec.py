@@ -1,7 +1,8 @@
 """Values of the core to plain JSON and back, exactly.
 
 Fields that hold their default are left out, so a journal line stays short; unknown keys are
-refused, so a line written by something else is noticed.
+refused, so a line written by something else is noticed. Of a window of arrivals only the digest is
+written; who writes it keeps the values elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError, unknown
 
 T = TypeVar("T")
@@ -26,6 +28,9 @@ def to_json(value: Any) -> Any:
     """
     if isinstance(value, str | int | float | bool | None):
         return value
+    if isinstance(value, Arrivals):
+        each = {} if value.each == 1.0 else {"each": value.each}
+        return {"digest": value.digest, "count": len(value)} | each
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             name: to_json(item)
@@ -62,6 +67,8 @@ def _written_fields(kind: type) -> tuple[tuple[str, Any], ...]:
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
+    if kind is Arrivals:
+        return _arrivals
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _dataclass_reader(kind)
     origin, args = get_origin(kind), get_args(kind)
@@ -81,6 +88,13 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind is float:
         return float
     return lambda doc: doc
+
+
+def _arrivals(document: Any) -> Arrivals:
+    """The values themselves: a journal has put them where it had only their digest."""
+    if isinstance(document, Mapping):
+        raise InputError(f"the window of arrivals {document.get('digest')} is not here")
+    return document if isinstance(document, Arrivals) else Arrivals(document)
 
 
 def _dataclass_reader(kind: type) -> Callable[[Any], Any]:

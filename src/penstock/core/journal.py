@@ -4,6 +4,7 @@ The first line says who decided: ``{"penstock": version, "policy": …, "guards"
 Every other line is one decision and the state after it, so that a restarted controller goes on
 where the last one stopped. A journal that has grown too large is renamed to ``<name>.1`` (the
 older ones to ``.2``, ``.3``, …) and a new one begins, with the state at its start in its header.
+Windows of single arrivals lie beside it in ``<name>.arrivals/``, by digest.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from penstock.core import kept_arrivals
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
@@ -80,6 +82,7 @@ class Journal:
         full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
         if full and self._size > self._head:
             self._rotate()
+        kept_arrivals.keep(self.path, decision.seen)
         self._write(line)
         self._state = state
 
@@ -102,8 +105,9 @@ class Journal:
 
     def _rotate(self) -> None:
         self._file.close()
-        set_aside(self.path, self._keep)
+        names = set_aside(self.path, self._keep)
         self._begin("wb")
+        kept_arrivals.forget(self.path, names)
 
     def _write(self, line: bytes) -> None:
         if self._file.closed:  # a rotation failed half-way
@@ -120,13 +124,14 @@ class Journal:
         self._size += len(line)
 
 
-def set_aside(path: Path, keep: int) -> None:
-    """Rename a journal to ``<name>.1`` and the older ones up; the oldest goes."""
+def set_aside(path: Path, keep: int) -> list[Path]:
+    """Rename a journal to ``<name>.1`` and the older ones up; the oldest goes. All names."""
     names = [path, *(path.with_name(f"{path.name}.{n}") for n in range(1, keep + 1))]
     names[-1].unlink(missing_ok=True)
     for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
         if newer.exists():
             newer.replace(older)
+    return names
 
 
 def read(path: Path) -> tuple[Header, list[Entry]]:
@@ -139,6 +144,8 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     if not lines:
         raise InputError(f"{path} is empty; a journal begins with a header line")
     documents = list(_documents(path, lines))
+    for document in documents[1:]:
+        kept_arrivals.put_back(_unrotated(path), document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
@@ -160,6 +167,11 @@ def replay(
         state = replace(state, last_action=entry.state.last_action)
         decisions.append(decision)
     return decisions
+
+
+def _unrotated(path: Path) -> Path:
+    """The name that a journal had before it was rotated."""
+    return path.with_suffix("") if path.suffix[1:].isdecimal() else path
 
 
 def _line(value: Header | Entry) -> bytes:

@@ -58,7 +58,8 @@ class Decision:
         changes = self.changes
         for pool, target in self.targets.items():
             arrow = f"→{target.slots}" if pool in changes else " stays"
-            parts.append(f"{pool} {target.before}{arrow}")
+            share = "" if target.cpu_share is None else f" at {target.cpu_share:.0%} CPU"
+            parts.append(f"{pool} {target.before}{arrow}{share}")
         line = f"{', '.join(parts) or 'no change'}: {self.proposal.reason}"
         raws = [f"{c.raw:.2f}" for c in self.targets.values() if c.raw != c.before]
         if raws:

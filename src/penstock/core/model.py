@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.core.arrivals import Arrivals
 from penstock.core.pipeline import Pipeline
 from penstock.core.quick import quick_init
 
@@ -23,7 +24,8 @@ class OperatorSeen:
     in · ``output_rate`` what it gave out · ``service_rate`` μ, what one slot does while busy ·
     ``busy``, ``idle``, ``backpressured`` shares of time, summing to 1 · ``cpu`` share of the CPU
     its slots were allowed · ``buffer`` share of its input buffer in use · ``lag`` records waiting
-    in front of a source · ``latency`` seconds from arrival to here.
+    in front of a source · ``latency`` seconds from arrival to here · ``arrivals`` the newest times
+    between arrivals (sources only, where single arrivals are known).
     """
 
     parallelism: float
@@ -38,6 +40,7 @@ class OperatorSeen:
     buffer: float | None = None
     lag: float | None = None
     latency: float | None = None
+    arrivals: Arrivals | None = None
 
 
 @quick_init

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from penstock.core.arrivals import Arrivals
 from penstock.core.errors import NotReady
 from penstock.core.model import OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
@@ -29,8 +30,12 @@ def snapshot(
     slots: Mapping[str, Slot],
     acting: bool = False,
     rescales: Sequence[Rescale] = (),
+    arrivals: Mapping[str, Arrivals] | None = None,
 ) -> Snapshot:
-    """All queries of an application as one pipeline on one pool of executors."""
+    """All queries of an application as one pipeline on one pool of executors.
+
+    ``arrivals`` the newest of each query, by run id, if they are kept.
+    """
     if not windows or not any(w.works for w in windows):
         raise NotReady("no streaming query has finished a batch yet")
     if not slots:
@@ -61,6 +66,7 @@ def snapshot(
                 backpressured=(1.0 - busy) * waiting,
                 cpu=cpu,
                 latency=w.latency if work is w.works[-1] else None,
+                arrivals=(arrivals or {}).get(w.run_id) if work is w.works[0] else None,
             )
     return Snapshot(
         time=now,
