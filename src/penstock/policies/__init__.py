@@ -8,13 +8,17 @@ from typing import Any, get_type_hints
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
+from penstock.policies.cpu_threshold import CpuThreshold
 from penstock.policies.dhalion import Dhalion
 from penstock.policies.dhalion_plus import DhalionPlus
+from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
+from penstock.policies.mead import Mead, MeadKingman, MeadMg1
+from penstock.policies.mead_plus import MeadPlus
 from penstock.policies.proactive import Proactive
 from penstock.policies.spark_dra import SparkDra
 from penstock.policies.static import Static
@@ -23,12 +27,18 @@ __all__ = [
     "DECIDING",
     "DS2",
     "POLICIES",
+    "CpuThreshold",
     "DS2Plus",
     "Dhalion",
     "DhalionPlus",
+    "Drs",
     "HpaCpu",
     "HpaPlus",
     "HpaVarga",
+    "Mead",
+    "MeadKingman",
+    "MeadMg1",
+    "MeadPlus",
     "Proactive",
     "SparkDra",
     "Static",
@@ -48,6 +58,12 @@ POLICIES: Mapping[str, type[Any]] = {
     "dhalion+": DhalionPlus,
     "proactive": Proactive,
     "spark-dra": SparkDra,
+    "mead": Mead,
+    "mead+": MeadPlus,
+    "mead-mg1": MeadMg1,
+    "mead-kingman": MeadKingman,
+    "cpu-threshold": CpuThreshold,
+    "drs": Drs,
 }
 DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
 """Those that decide here, on any engine; Spark's own allocation decides inside Spark."""
@@ -73,10 +89,19 @@ def create(name: str, parameters: Mapping[str, Any] | None = None) -> Policy:
     return policy
 
 
-def parameters_of(policy: Policy) -> dict[str, Any]:
+def parameters_of(policy: object) -> dict[str, Any]:
     """The parameters of a policy, as ``create`` takes them; none of one that is no dataclass."""
-    fields: Any = getattr(policy, "__dataclass_fields__", ())
-    return {name: getattr(policy, name) for name in fields}
+    if not dataclasses.is_dataclass(policy) or isinstance(policy, type):
+        return {}
+    return {field.name: getattr(policy, field.name) for field in dataclasses.fields(policy)}
+
+
+def wants_arrivals(policy: object) -> bool:
+    """Whether a policy, or a class of them, needs the newest arrivals one by one.
+
+    It says so by ``single_arrivals = True``; they are kept and journalled for no other.
+    """
+    return bool(getattr(policy, "single_arrivals", False))
 
 
 def name_of(policy: Policy) -> str:
