@@ -142,7 +142,9 @@ class FakeSession:
 class FakeEngine:
     """A ``SparkEngine`` on a ``FakeSession``: what is asked for is there at the next look."""
 
-    def __init__(self, spark: FakeSession, *, window: float, cluster: Any) -> None:
+    def __init__(
+        self, spark: FakeSession, *, window: float, cluster: Any, arrivals: bool = False
+    ) -> None:
         self._session = spark
         self.window = window
         self.pool = ExecutorPool(spark.sparkContext)

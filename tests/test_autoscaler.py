@@ -177,8 +177,8 @@ def test_every_policy_works_on_what_spark_measures(name: str) -> None:
     assert not [d.explain() for d in made if "the policy" in d.proposal.reason]
     assert all(d.proposal.reason for d in made)
     assert all(1 <= asked <= 20 for asked in session.requests)
-    if name != "static":
-        assert session.requests, "it never acted"
+    shares = any(t.cpu_share is not None for d in made for t in d.targets.values())
+    assert session.requests or shares or name == "static", "it never asked for anything"
 
 
 def test_a_policy_that_lacks_a_figure_says_so() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import NotReady
-from penstock.core.model import Snapshot
+from penstock.core.model import Change, Snapshot
 from penstock.measure.stages import KEPT_BATCHES, StageLog
 from penstock.measure.values import Batch, Stage
 from penstock.spark.engine import SparkEngine
@@ -193,3 +193,60 @@ def _ended(run: str, batch: int) -> Stage:
         id=batch, run_id=run, batch=batch, done=True, tasks=1, run_time=1.0, cpu_time=1.0,
         fetch_wait=0.0, input_records=1, read_records=0, write_records=0,
     )  # fmt: skip
+
+
+class Quotas:
+    """A cluster of one executor whose quota can be set."""
+
+    limited = True
+    spec = SimpleNamespace(cpu_share=0.5)
+
+    def __init__(self) -> None:
+        self.quota = 0.5
+
+    def executors(self, app: str) -> dict[str, int]:
+        return {"0": 1}
+
+    def share(self, executor: str, app: str) -> float:
+        return self.quota
+
+    def set_share(self, executor: str, share: float, app: str) -> None:
+        self.quota = share
+
+    def cpu_seconds(self, app: str) -> dict[str, float]:
+        return {"0": 1.0}
+
+
+def test_a_cpu_share_is_set_at_once_and_work_counts_as_at_full_cpu(session: Session) -> None:
+    cluster: Any = Quotas()
+    engine = SparkEngine(session, window=1000.0, cluster=cluster, arrivals=True)
+    engine.attach()
+    watched(engine)
+    for i in range(4):
+        session.batch("q", i)
+    before = engine.observe()
+    share = {"executors": Change(before=1, slots=1, raw=1.0, cpu_share=0.5)}
+    engine.apply(share)
+    assert cluster.quota == 0.25
+    for i in range(4, 8):
+        session.batch("q", i)
+    after = engine.observe()
+    assert {slot.cpu_share for slot in after.pools["executors"]} == {0.5}
+    half, full = after.queries["q"].cost_per_record, before.queries["q"].cost_per_record
+    assert half is not None and full is not None and half < full
+    engine.detach()
+
+
+def test_arrivals_are_kept_only_when_asked_for(session: Session) -> None:
+    for asked in (True, False):
+        engine = SparkEngine(session, window=1000.0, arrivals=asked)
+        engine.attach()
+        watched(engine)
+        for i in range(3):
+            session.batch(f"q{asked}", i)
+        (first, *others) = engine.observe().operators.values()
+        assert (first.arrivals is not None) == asked
+        assert all(o.arrivals is None for o in others)
+        if first.arrivals is not None:
+            assert first.arrivals.each * len(first.arrivals) == pytest.approx(40_000, rel=0.01)
+        engine.detach()

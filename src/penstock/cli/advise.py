@@ -110,7 +110,7 @@ def advise(
 def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_json: bool) -> None:
     from penstock.core.journal import Header
     from penstock.core.loop import Loop
-    from penstock.policies import create
+    from penstock.policies import POLICIES, create, wants_arrivals
     from penstock.spark.foreign.address import find
     from penstock.spark.foreign.engine import ForeignEngine
     from penstock.spark.foreign.summary import summarise
@@ -119,7 +119,11 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
     def write(line: str) -> None:
         typer.echo(line, err=as_json)
 
-    engine = ForeignEngine(find(url, app), window=settings.window or settings.period)
+    engine = ForeignEngine(
+        find(url, app),
+        window=settings.window or settings.period,
+        arrivals=wants_arrivals(POLICIES.get(settings.policy)),
+    )
     header = Header(
         policy=settings.policy,
         parameters=settings.parameters,

@@ -28,6 +28,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "faults": {"seconds": 10.0, "quick": True},
     "broker": {"kills": 1},
     "scaling": {"repeats": 1, "sizes": (1, 8)},
+    "bursts": {"seconds": 60.0, "before": 40.0},
     "soak": {"seconds": 120.0, "every": 5.0},
 }
 """What --quick changes in each Spec."""
@@ -136,6 +137,19 @@ def scaling(
 ) -> None:
     """How much more eight executors take than one."""
     _finish([_work("scaling", quick, repeats=repeats)], out, no_save, as_json)
+
+
+@prove.command("bursts")
+def bursts(
+    seconds: Annotated[float, typer.Option(help="Seconds of each of the five runs.")] = 300.0,
+    slack: Annotated[float, typer.Option(help="Targets over what full CPU reaches.")] = 2.0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep response times under recorded bursts with less CPU, set while a query runs."""
+    _finish([_work("bursts", quick, seconds=seconds, slack=slack)], out, no_save, as_json)
 
 
 @prove.command("soak")

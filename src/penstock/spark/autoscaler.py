@@ -10,7 +10,14 @@ from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Mode, State
 from penstock.core.ports import Policy
-from penstock.policies import SparkDra, name_of, parameters_of, spark_dra
+from penstock.policies import (
+    POLICIES,
+    SparkDra,
+    name_of,
+    parameters_of,
+    spark_dra,
+    wants_arrivals,
+)
 from penstock.spark.controller import Controller
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
@@ -87,7 +94,10 @@ class Autoscaler(Controller):
             settings = with_policy(settings, name_of(own), parameters_of(own))
         self._spark = spark
         self._engine = SparkEngine(
-            spark, window=settings.window or settings.period, cluster=cluster
+            spark,
+            window=settings.window or settings.period,
+            cluster=cluster,
+            arrivals=wants_arrivals(own or POLICIES.get(settings.policy)),
         )
         self._engine.pool.limits = (settings.guards.minimum, settings.guards.maximum)
         self._engine.pool.frozen = self._why_not

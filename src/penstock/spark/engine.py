@@ -6,20 +6,23 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
+from penstock.measure.batch_arrivals import ArrivalBook
 from penstock.measure.metrics import POOL, snapshot
 from penstock.measure.partitions import PartitionLog
 from penstock.measure.stages import StageLog
-from penstock.measure.values import Batch, Executor
+from penstock.measure.values import Batch, Executor, Stage
 from penstock.measure.window import windows_of
 from penstock.spark.executors import ExecutorPool
 from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.measure.cpu import CpuMeter
 from penstock.spark.measure.progress import ProgressLog
 from penstock.spark.measure.rest import Rest
+from penstock.spark.shares import FULL, CpuShares
 
 POLL = 0.5  # seconds between looks while an action is timed
 
@@ -28,12 +31,18 @@ class SparkEngine:
     """All streaming queries of one session, as one pipeline on one pool of executors.
 
     ``window`` seconds of finished batches that an observation covers · ``cluster`` measures the
-    CPU of each executor, if it is ours; else it is taken from what the tasks report ·
+    CPU of each executor and can change it, if it is ours; else it is taken from what the tasks
+    report · ``arrivals`` whether to keep the newest arrivals, for policies that want them ·
     ``stopped`` ends a wait.
     """
 
     def __init__(
-        self, spark: Any, *, window: float = 15.0, cluster: LocalCluster | None = None
+        self,
+        spark: Any,
+        *,
+        window: float = 15.0,
+        cluster: LocalCluster | None = None,
+        arrivals: bool = False,
     ) -> None:
         if not window > 0:
             raise InputError(f"window {window} s must be above 0")
@@ -54,6 +63,8 @@ class SparkEngine:
         self._seen_batches: dict[str, float] = {}
         self._settled: dict[str, int] = {}
         self._meter = CpuMeter(cluster) if cluster is not None else None
+        self.arrivals = ArrivalBook() if arrivals else None
+        self.shares = CpuShares(cluster, self._context.applicationId)
         self.pool = ExecutorPool(self._context)
         self.stopped = threading.Event()
 
@@ -75,12 +86,13 @@ class SparkEngine:
         """The last finished batches of all queries."""
         now = time.time()
         queries = self._log.queries()
-        self._stages.add(self._rest.new_stages())
+        self._stages.add(self._at_full_cpu(self._rest.new_stages()))
         self._stages.retain(queries)
         self._read_again(queries)
         self._partitions.read(queries, self._stages, self._rest.tasks)
         executors = self._rest.executors()
         self._track(executors, now)
+        self.shares.keep()
         cores = max((e.cores for e in executors), default=1)
         windows = windows_of(
             queries, self._stages, self._partitions, now=now, window=self._window, cores=cores
@@ -92,14 +104,18 @@ class SparkEngine:
             slots=self._slots(executors, now),
             acting=self.pool.acting,
             rescales=self.pool.past,
+            arrivals=None if self.arrivals is None else self.arrivals.read(queries),
         )
 
     def apply(self, changes: Mapping[str, Change]) -> None:
-        """Resize the pool of executors."""
+        """Resize the pool of executors, and give each its share of CPU."""
         change = changes.get(POOL)
         if change is None:
             return
         self.pool.refuse_if_not_ours()
+        if change.cpu_share is not None:
+            self.pool.refuse_if_frozen()
+            self.shares.set(change.cpu_share)
         self.pool.resize(change, self._rest.executors(), time.time())
 
     def advance(self, seconds: float) -> bool:
@@ -140,8 +156,18 @@ class SparkEngine:
             for batch in batches:
                 mine = stages.get(batch.id, ()) if batch.id > settled else ()
                 if any(s.retried for s in mine):
-                    self._stages.add([s for old in mine if (s := self._rest.stage(old.id))])
+                    again = [s for old in mine if (s := self._rest.stage(old.id))]
+                    self._stages.add(self._at_full_cpu(again))
         self._settled = {run_id: batches[-1].id for run_id, batches in queries.items()}
+
+    def _at_full_cpu(self, stages: list[Stage]) -> list[Stage]:
+        """What they would have taken with all of their CPU, so that costs outlast a change."""
+        share = self.shares.now
+        if share == FULL:
+            return stages
+        return [
+            replace(s, run_time=s.run_time * share, fetch_wait=s.fetch_wait * share) for s in stages
+        ]
 
     def _slots(self, executors: list[Executor], now: float) -> dict[str, Slot]:
         """Executors as slots; CPU and load since the last observation."""
@@ -155,7 +181,13 @@ class SparkEngine:
             if e.id in self._last and now > self._last[e.id][0]:
                 then, tasks = self._last[e.id]
                 load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
-            slots[e.id] = Slot(id=e.id, node=e.host, cpu=used.get(e.id), load=load)
+            slots[e.id] = Slot(
+                id=e.id,
+                node=e.host,
+                cpu_share=self.shares.now,
+                cpu=used.get(e.id),
+                load=load,
+            )
         if not executors and self._context.master.startswith("local["):
             if self._driver_cores is None:
                 self._driver_cores = self._rest.driver_cores()

@@ -68,6 +68,12 @@ class ExecutorPool:
                 "here), or mode='advise'"
             )
 
+    def refuse_if_frozen(self) -> None:
+        """Raise if nothing may be done at this moment."""
+        why = self.frozen() if self.frozen is not None else None
+        if why is not None:
+            raise EngineError(f"frozen: {why}")
+
     def resize(self, change: Change, executors: Sequence[Executor], now: float) -> None:
         """Ask for a new size; returns at once."""
         if self._log.in_flight:
@@ -100,9 +106,7 @@ class ExecutorPool:
         if not (isinstance(slots, int) and least <= slots <= most):
             log.error("refused: %s executors, the limits are %d to %d", slots, least, most)
             raise EngineError(f"{slots} executors are outside the limits of {least} to {most}")
-        why = self.frozen() if self.frozen is not None else None
-        if why is not None:
-            raise EngineError(f"frozen: {why}")
+        self.refuse_if_frozen()
 
     def _request(self, total: int) -> None:
         try:

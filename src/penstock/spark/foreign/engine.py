@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
+from penstock.measure.batch_arrivals import ArrivalBook
 from penstock.measure.metrics import query_window, snapshot
 from penstock.measure.stages import StageLog
 from penstock.measure.values import Executor
@@ -47,15 +48,21 @@ class Watched:
 class ForeignEngine:
     """Observes one application from outside; ``apply`` refuses.
 
-    ``window`` seconds of finished batches that an observation covers · ``ended`` why there will
-    be no more observations · ``stopped`` ends a wait.
+    ``window`` seconds of finished batches that an observation covers · ``arrivals`` whether to
+    keep the newest arrivals · ``ended`` why there will be no more observations · ``stopped`` ends
+    a wait.
 
     An observation that fails leaves a gap, and a batch with a gap in it would look cheaper than it
     was. So the next one starts afresh, with batches that begin after it.
     """
 
     def __init__(
-        self, application: Application, *, window: float = 15.0, timeout: float = 20.0
+        self,
+        application: Application,
+        *,
+        window: float = 15.0,
+        timeout: float = 20.0,
+        arrivals: bool = False,
     ) -> None:
         if not window > 0:
             raise InputError(f"window {window} s must be above 0")
@@ -67,6 +74,7 @@ class ForeignEngine:
         self._executions = Executions(self._reader, application.path)
         self._batches: Batches | None = None
         self._stages = StageLog()
+        self._arrivals = ArrivalBook() if arrivals else None
         self._last: dict[str, tuple[float, float]] = {}
         self._gone = 0
         self.unattributed = False
@@ -134,12 +142,13 @@ class ForeignEngine:
         slots = self._slots(executors, now)
         cores = max((e.cores for e in executors if e.alive), default=1)
         all_cores = sum(e.cores for e in executors) or len(slots)
+        unsized_runs = self._batches.unsized()
         windows, unsized = [], []
         for run_id, batches in self._batches.queries(now).items():
             stages = self._stages.of(run_id)
             for b in batches:
                 check_stages(b, stages.get(b.id, ()), all_cores)
-            if run_id in self._batches.unsized():
+            if run_id in unsized_runs:
                 unsized.append(batches[-1].query)
             seen = query_window(batches, stages, now=now, window=self._window, cores=cores)
             if seen is not None and seen.works:
@@ -152,7 +161,10 @@ class ForeignEngine:
         if not windows:
             raise NotReady("no streaming query has begun and finished a batch yet")
         self.unsized = tuple(unsized)
-        return only_visible(snapshot(windows, executors, now=now, slots=slots), unsized)
+        sized = {r: b for r, b in self._batches.queries(now).items() if r not in unsized_runs}
+        arrivals = None if self._arrivals is None else self._arrivals.read(sized)
+        whole = snapshot(windows, executors, now=now, slots=slots, arrivals=arrivals)
+        return only_visible(whole, unsized)
 
     def _attach(self) -> list[Execution]:
         """Start afresh; returns what has run so far."""
