@@ -35,6 +35,8 @@ test-long: setup
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
 	$(BIN)/python -m penstock.bench.speed spread
+	$(BIN)/python -m penstock.bench.mead.speed
+	$(BIN)/python -m penstock.bench.mead.exactness
 	$(BIN)/penstock prove all
 
 lock: setup

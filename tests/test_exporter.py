@@ -69,6 +69,7 @@ def test_the_last_decision_and_what_was_done() -> None:
     assert value(shown, "penstock_executors", pool="executors") == 6
     assert value(shown, "penstock_target_executors", pool="executors") == 6
     assert value(shown, "penstock_raw_target_executors", pool="executors") == 6.0
+    assert value(shown, "penstock_cpu_share_ratio", pool="executors") == 1.0
     assert value(shown, "penstock_min_executors") == 1
     assert value(shown, "penstock_max_executors") == 9
     assert value(shown, "penstock_executor_cpu_ratio", executor="5") == 0.5

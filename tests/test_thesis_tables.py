@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from penstock.bench.cell import THESIS_GUARDS
+from penstock.bench.grid import Grid
 from penstock.bench.thesis import accuracy, cells, convergence, extended, improved, optimum, paper
-from penstock.bench.thesis.grid import Grid
 from penstock.bench.thesis.tables import compare
 from penstock.simulator import queries
 from tests.thesis_results import made

@@ -9,15 +9,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +22,7 @@ from penstock.bench import trace as traces
 from penstock.bench.cell import Cell, run_cell
 from penstock.bench.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.bench.scores import Scores
+from penstock.bench.workers import begin_worker, no_interrupts, stopping
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.report.runs import CELLS
 
@@ -195,7 +192,7 @@ def _work(task: Task) -> Done:
     """Run the cells of a task, or as many as there is time for."""
     done: Done = []
     for cell in task.cells:
-        if _stop is not None and _stop.is_set():
+        if stopping():
             break
         done.append((cell.key, task.seed, run_one(task, cell)))
     return done
@@ -227,10 +224,12 @@ def _in_turn(tasks: Sequence[Task], add: Add) -> None:
 def _in_processes(workers: int, tasks: Sequence[Task], add: Add) -> None:
     context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
     stop = context.Event()
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(stop,))
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=begin_worker, initargs=(stop,)
+    )
     futures: set[Future[Done]] = set()
     try:
-        with _no_interrupts():  # the workers inherit this: Ctrl-C is for the parent alone
+        with no_interrupts():  # the workers inherit this: Ctrl-C is for the parent alone
             futures = {pool.submit(_work, task) for task in tasks}
         for future in as_completed(tuple(futures)):
             futures.discard(future)
@@ -246,36 +245,6 @@ def _in_processes(workers: int, tasks: Sequence[Task], add: Add) -> None:
         for future in futures:
             if future.done() and not future.cancelled() and future.exception() is None:
                 add(future.result())
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-_stop: Event | None = None
-
-
-def _begin(stop: Event) -> None:
-    """Prepare a worker process: it ends with its parent, however that ends."""
-    global _stop
-    _stop = stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
-
-
-def _follow(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
 
 
 def cores() -> int:

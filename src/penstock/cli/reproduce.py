@@ -13,17 +13,19 @@ from penstock.core.errors import InputError, unknown
 if TYPE_CHECKING:
     from penstock.bench.thesis.reproduction import Plan, Reproduction
 
-PAPERS = ("thesis",)
+PAPERS = ("thesis", "mead")
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="What to reproduce: thesis.")],
+    paper: Annotated[str, typer.Argument(help="What to reproduce: thesis or mead.")],
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of every cell.", show_default="30")
+        int | None, typer.Option(help="Runs of every cell.", show_default="30; mead 10")
     ] = None,
     first_seed: Annotated[
         int | None,
-        typer.Option(help="The first seed; low ones calibrated the queries.", show_default="3000"),
+        typer.Option(
+            help="The first seed; low ones calibrated queries.", show_default="3000; mead 0"
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes.", show_default="all cores")
@@ -49,15 +51,29 @@ def reproduce(
     """
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
+    given = {"--seeds": seeds, "--first-seed": first_seed, "--only": only}
+    if resume is not None and (fixed := [name for name, v in given.items() if v is not None]):
+        raise InputError(f"{fixed[0]} was fixed when the run began; leave it out beside --resume")
+    if paper == "mead":
+        if only is not None:
+            raise InputError("--only is for the thesis; mead runs everything")
+        from penstock.cli import reproduce_mead
+
+        reproduce_mead.reproduce(
+            extended=extended,
+            seeds=seeds,
+            first_seed=first_seed,
+            workers=workers,
+            out=out,
+            resume=resume,
+            docs=docs,
+            as_json=as_json,
+        )
+        return
     from penstock.bench.thesis import command
     from penstock.report import runs
 
     if resume is not None:
-        given = {"--seeds": seeds, "--first-seed": first_seed, "--only": only}
-        if fixed := [name for name, value in given.items() if value is not None]:
-            raise InputError(
-                f"{fixed[0]} was fixed when the run began; leave it out beside --resume"
-            )
         folder = runs.find(resume, out)
         plan = command.with_extended(command.planned(folder), extended)
     else:

@@ -38,7 +38,7 @@ PICTURE = "report.png"
 PAGE = "report.html"
 LATEST = "latest"
 
-_SEEN_FIELDS = tuple(f.name for f in fields(OperatorSeen))
+_SEEN_FIELDS = tuple(f.name for f in fields(OperatorSeen) if f.name != "arrivals")  # numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

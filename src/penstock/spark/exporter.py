@@ -45,6 +45,7 @@ _OF_POOL = {
     "penstock_executors": "Executors that are there.",
     "penstock_target_executors": "Executors after the last decision.",
     "penstock_raw_target_executors": "What the policy asked for, unrounded and before guards.",
+    "penstock_cpu_share_ratio": "Share of its nominal CPU that an executor may use.",
 }
 _OF_EXECUTOR = {
     "penstock_executor_cpu_ratio": "Share of its CPU that an executor used.",
@@ -171,6 +172,10 @@ class Exporter:
             ("penstock_executors", {p: float(len(slots)) for p, slots in seen.pools.items()}),
             ("penstock_target_executors", {p: c.slots for p, c in decision.targets.items()}),
             ("penstock_raw_target_executors", {p: c.raw for p, c in decision.targets.items()}),
+            (
+                "penstock_cpu_share_ratio",
+                {p: slots[0].cpu_share for p, slots in seen.pools.items() if slots},
+            ),
         ):
             self._set(name, {(pool,): figure for pool, figure in value.items()})
         action, reason = action_of(decision), reason_of(decision)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.bench.thesis.grid import Grid, interval, percent, printed
+from penstock.bench.grid import Grid, interval, percent, printed
 from penstock.bench.thesis.paper import Figure
 from penstock.bench.thesis.tables import Compared, Line
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.bench.grid import NONE, Grid, number, percent
 from penstock.bench.results import Results
 from penstock.bench.statistics import Estimate, estimate
 from penstock.bench.thesis import cells, paper
-from penstock.bench.thesis.grid import NONE, Grid, number, percent
 from penstock.bench.thesis.tables import plain
 
 

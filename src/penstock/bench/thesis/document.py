@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock import __version__
+from penstock.bench.grid import Grid
 from penstock.bench.thesis import accuracy, improved, mechanisms
-from penstock.bench.thesis.grid import Grid
 from penstock.bench.thesis.reproduction import CALIBRATION, FIRST_SEED, FITTED, Reproduction
 
 SHOWN = ("7.3", "7.7", "7.9", "7.10", "7.20")

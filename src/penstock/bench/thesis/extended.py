@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from penstock.bench.cell import THESIS_GUARDS, Cell
+from penstock.bench.grid import Grid
 from penstock.bench.results import Results
 from penstock.bench.thesis import cells, extended_tables, paper
-from penstock.bench.thesis.grid import Grid
 from penstock.simulator import queries
 
 REPAIRED = ("hpa-cpu", "hpa-varga", "ds2", "dhalion")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.bench.cell import Cell
+from penstock.bench.grid import Grid, interval, number, percent
 from penstock.bench.results import Results
 from penstock.bench.statistics import Difference
 from penstock.bench.thesis import cells, convergence, paper
-from penstock.bench.thesis.grid import Grid, interval, number, percent
 from penstock.bench.thesis.optimum import Optimum, optimum
 from penstock.bench.thesis.tables import Compared, Line, compare, measured
 

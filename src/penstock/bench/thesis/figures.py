@@ -23,7 +23,7 @@ What = Literal["slots", "latency"]
 # Okabe and Ito's colours: told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 BY_POLICY: Mapping[str, str] = dict(zip(paper.NAMES, COLOURS, strict=False))
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9,
     "axes.edgecolor": "#cbd2d9",
@@ -130,7 +130,7 @@ def draw_all(results: Results, folder: Path) -> list[Drawing]:
 
 def draw(drawing: Drawing, results: Results, path: Path) -> Path:
     """One figure, with the load in the background."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         size = (WIDTH / DPI, HEIGHT * len(drawing.panels) / DPI)
         figure = Figure(figsize=size, dpi=DPI, facecolor="white")
         FigureCanvasAgg(figure)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from penstock.bench.cell import Cell
+from penstock.bench.grid import interval, number, percent
 from penstock.bench.results import Results
 from penstock.bench.thesis import cells, paper
 from penstock.bench.thesis.convergence import rest
-from penstock.bench.thesis.grid import interval, number, percent
 from penstock.bench.thesis.judging import Part, Rule, at_least, bound, lower
 
 DRAINED = 60.0  # seconds; a median above it means that half of the time the queue is a minute long

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from penstock.bench.grid import Grid, interval, percent
 from penstock.bench.results import Results
 from penstock.bench.statistics import Difference, Estimate
 from penstock.bench.thesis import cells
-from penstock.bench.thesis.grid import Grid, interval, percent
 from penstock.bench.thesis.tables import plain
 from penstock.simulator import queries
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.bench.cell import Cell
+from penstock.bench.grid import Grid
 from penstock.bench.results import Results
 from penstock.bench.statistics import estimate
 from penstock.bench.thesis import mechanisms
-from penstock.bench.thesis.grid import Grid
 
 Verdict = Literal["held", "tie", "not held"]
 

@@ -11,7 +11,7 @@ from penstock.bench.thesis import accuracy, improved
 from penstock.bench.thesis.judging import Finding
 from penstock.bench.thesis.reproduction import CALIBRATION, FITTED, Reproduction
 
-_CSS = """
+CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933;max-width:1080px;margin:2em auto;
 padding:0 1em}h1{font-size:1.7em}h2{margin-top:2.2em;border-bottom:1px solid #cbd2d9}
 h3{margin:1.6em 0 .4em}table{border-collapse:collapse;font-size:13px}
@@ -37,7 +37,7 @@ def render(found: Reproduction, pictures: Path) -> str:
     if found.findings:
         held = sum(f.holds for f in found.findings)
         parts.append(f"<h2>Findings: {held} of {len(found.findings)} held or tied</h2>")
-        parts += map(_finding, found.findings)
+        parts += map(finding_html, found.findings)
     if found.accuracy:
         parts.append(accuracy.grid(list(found.accuracy)).html())
         parts.append(accuracy.mismatches(found.tables).html())
@@ -63,12 +63,13 @@ def render(found: Reproduction, pictures: Path) -> str:
     body = "\n".join(parts)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>penstock reproduce thesis</title><style>{_CSS}</style></head>"
+        f"<title>penstock reproduce thesis</title><style>{CSS}</style></head>"
         f"<body>{body}</body></html>\n"
     )
 
 
-def _finding(finding: Finding) -> str:
+def finding_html(finding: Finding) -> str:
+    """A claim, the paper's figures, ours, and the verdict."""
     kind = {"held": "held", "tie": "tie", "not held": "not"}[finding.verdict]
     return (
         f'<div class="finding {kind}"><p><b>({finding.id}) {finding.verdict}</b>'

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench.cell import Cell
+from penstock.bench.grid import Grid
 from penstock.bench.results import Results
 from penstock.bench.thesis import accuracy, cells, convergence, improved, paper
 from penstock.bench.thesis.extended import Section
 from penstock.bench.thesis.figures import Drawing
-from penstock.bench.thesis.grid import Grid
 from penstock.bench.thesis.judging import Finding
 from penstock.bench.thesis.tables import Compared
 from penstock.core.errors import InputError, unknown

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.bench.grid import Grid, interval, number, printed
 from penstock.bench.results import Results
 from penstock.bench.statistics import Estimate
 from penstock.bench.thesis import cells, paper
-from penstock.bench.thesis.grid import Grid, interval, number, printed
 from penstock.bench.thesis.paper import FIGURES, Figure
 
 ORACLE = "oracle"

@@ -1,0 +1,1 @@
+"""The experiments of the MEAD paper, in the tuple simulator. [russo21]"""
