@@ -323,3 +323,28 @@ def test_shrinking_takes_what_is_too_much_from_the_largest(
     assert shrunk(sizes, room, minimum) == expected
     assert sum(expected.values()) <= room
     assert all(minimum <= expected[pool] <= slots for pool, slots in sizes.items())
+
+
+@pytest.mark.parametrize(
+    ("slots", "place", "limits", "expected"),
+    [
+        (6.0, Placement(add_on=("a", "b")), {}, (("a", "b"), ())),
+        (6.0, Placement(add_on=("a", "b")), {"step_up": 1}, (("a",), ())),
+        (6.0, Placement(add_on=("a", "b")), {"maximum": 4}, ((), ())),
+        (6.0, Placement(add_on=("a",)), {}, (("a",), ())),
+        (2.0, Placement(remove=("x", "y")), {}, ((), ("x", "y"))),
+        (2.0, Placement(remove=("x", "y")), {"step_down": 1}, ((), ("x",))),
+        (4.0, Placement(add_on=("a",), remove=("x",)), {}, (("a",), ("x",))),
+    ],
+)
+def test_named_nodes_and_slots_follow_what_the_guards_leave(
+    slots: float,
+    place: Placement,
+    limits: dict[str, Any],
+    expected: tuple[tuple[str, ...], tuple[str, ...]],
+) -> None:
+    seen = healthy(slots=4)
+    pool = seen.pipeline.pools[0]
+    proposal = Proposal(reason="", pool_needs={pool: Need(slots=slots)}, place={pool: place})
+    targets, _ = Guards(**limits).apply(proposal, seen, None)
+    assert (targets[pool].add_on, targets[pool].remove) == expected

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError, unknown
+from penstock.core.latency import LatencyMap
 
 T = TypeVar("T")
 
@@ -31,6 +32,9 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Arrivals):
         each = {} if value.each == 1.0 else {"each": value.each}
         return {"digest": value.digest, "count": len(value)} | each
+    if isinstance(value, LatencyMap):
+        below = [row[:i] for i, row in enumerate(value.rtt.tolist())]
+        return {"nodes": list(value.nodes), "rtt": below}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             name: to_json(item)
@@ -69,6 +73,8 @@ def _written_fields(kind: type) -> tuple[tuple[str, Any], ...]:
 def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind is Arrivals:
         return _arrivals
+    if kind is LatencyMap:
+        return _latency_map
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _dataclass_reader(kind)
     origin, args = get_origin(kind), get_args(kind)
@@ -95,6 +101,14 @@ def _arrivals(document: Any) -> Arrivals:
     if isinstance(document, Mapping):
         raise InputError(f"the window of arrivals {document.get('digest')} is not here")
     return document if isinstance(document, Arrivals) else Arrivals(document)
+
+
+def _latency_map(document: Any) -> LatencyMap:
+    """Written as the half below the diagonal."""
+    below = document["rtt"]
+    size = range(len(below))
+    full = [[0.0 if i == j else below[max(i, j)][min(i, j)] for j in size] for i in size]
+    return LatencyMap(document["nodes"], full)
 
 
 def _dataclass_reader(kind: type) -> Callable[[Any], Any]:

@@ -162,13 +162,14 @@ class Guards:
             if share is None and place is None:
                 targets[pool] = _change(before=before, slots=slots, raw=raw)
             else:
+                add_on, remove = _fitting(place, slots - before)
                 targets[pool] = _change(
                     before=before,
                     slots=slots,
                     raw=raw,
                     cpu_share=share,
-                    add_on=place.add_on if place else (),
-                    remove=place.remove if place else (),
+                    add_on=add_on,
+                    remove=remove,
                 )
         return targets
 
@@ -284,6 +285,22 @@ def _reshapes(
     if place is not None and (place.add_on or place.remove):
         return True
     return share is not None and any(s.cpu_share != share for s in seen.pools[pool])
+
+
+def _fitting(place: Placement | None, growth: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The first of the named nodes and slots, as many as the guards left room for.
+
+    A policy names them in the order of its preference. Naming fewer is its right: the engine
+    chooses the others.
+    """
+    if place is None:
+        return (), ()
+    add_on, remove = place.add_on, place.remove
+    if len(add_on) - len(remove) > growth:
+        add_on = add_on[: max(0, growth + len(remove))]
+    if len(remove) > len(add_on) - growth:
+        remove = remove[: max(0, len(add_on) - growth)]
+    return add_on, remove
 
 
 def _effect(guard: str, pool: str, before: float, after: float, why: str) -> Effect:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.core.arrivals import Arrivals
+from penstock.core.latency import LatencyMap
 from penstock.core.pipeline import Pipeline
 from penstock.core.quick import quick_init
 
@@ -139,7 +140,9 @@ class Snapshot:
 
     ``window`` seconds the rates were averaged over · ``age`` seconds since the newest of the
     measurements · ``acting`` whether an action is still in flight · ``queries`` by name, where
-    the engine runs queries: what holds of a query as a whole and of none of its operators.
+    the engine runs queries: what holds of a query as a whole and of none of its operators ·
+    ``free_nodes`` where a slot could be added · ``rtt`` between nodes, of slots and free ones ·
+    ``prices`` of a slot on a node, in any one unit; 1 where nothing is said.
     """
 
     time: float
@@ -152,6 +155,8 @@ class Snapshot:
     free_nodes: tuple[str, ...] = ()
     rescales: tuple[Rescale, ...] = ()
     queries: Mapping[str, QuerySeen] = field(default_factory=dict)
+    rtt: LatencyMap | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
 
     def slots(self, pool: str) -> int:
         """How many slots a pool has."""
