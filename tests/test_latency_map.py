@@ -19,7 +19,8 @@ from tests.scenarios import healthy
 def even(values: list[float], size: int) -> list[list[float]]:
     rows = np.zeros((size, size))
     rows[np.tril_indices(size, -1)] = values
-    return (rows + rows.T).tolist()
+    full: list[list[float]] = (rows + rows.T).tolist()
+    return full
 
 
 @st.composite
