@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.functions import arrow_udf
 
 from penstock.core.errors import InputError, unknown
-from penstock.spark.pipelines.geo_work import WORK, with_nearest, worked
+from penstock.spark.pipelines.geo_work import fibonaccis, nearest_of
 from penstock.workloads.pattern import Pattern
 from penstock.workloads.patterns import Constant
 from penstock.workloads.rides import Rides
@@ -29,6 +28,7 @@ MAP_SENSORS, JOIN_SENSORS = 100_000, 50_000  # of the study; the latter in each 
 WINDOW = 4.0  # seconds
 # Rows of a stream come in order, but Spark's join drops one that comes at the watermark.
 LATE = "1 millisecond"
+NEAREST = "attraction string, distance double"
 RIDES = 1_000.0  # per second, unless a pattern says otherwise
 
 Transform = Callable[[Sequence["DataFrame"]], "DataFrame"]
@@ -131,10 +131,9 @@ def taxi(settings: JobSettings) -> GeoJob:
 
     def transform(frames: Sequence[DataFrame]) -> DataFrame:
         (rides,) = frames
-        schema = (
-            StructType(list(rides.schema)).add("attraction", "string").add("distance", "double")
-        )
-        return rides.mapInArrow(partial(with_nearest, additions=work), schema)
+        found = arrow_udf(nearest_of(work), NEAREST)  # type: ignore[call-overload]
+        with_it = rides.withColumn("nearest", found("id", "lon", "lat"))
+        return with_it.select(*rides.columns, "nearest.attraction", "nearest.distance")
 
     return GeoJob(
         name="taxi",
@@ -190,9 +189,15 @@ def _join(name: str, condition: str, right: str, *, values: int, settings: JobSe
 
     def side(frame: DataFrame, number: int, key: str) -> DataFrame:
         window = F.window("time", f"{round(WINDOW * 1e6)} microseconds")
-        columns = [F.col(c).alias(f"{c}_{number}") for c in ("id", "time", "value")]
         marked = frame.withWatermark("time", LATE)
-        return marked.select(F.col(key).alias("key"), window.alias("window"), *columns)
+        return marked.select(
+            F.col(key).alias("key"),
+            window.alias("window"),
+            F.col("id").alias(f"id_{number}"),
+            # By a detour, since a side of a join may have one column with a watermark.
+            F.timestamp_micros(F.unix_micros("time")).alias(f"time_{number}"),
+            F.col("value").alias(f"value_{number}"),
+        )
 
     def transform(frames: Sequence[DataFrame]) -> DataFrame:
         first, second = frames
@@ -220,5 +225,5 @@ def _join(name: str, condition: str, right: str, *, values: int, settings: JobSe
 
 
 def _worked(frame: DataFrame, first: str, second: str, work: int) -> DataFrame:
-    schema = StructType(list(frame.schema)).add(WORK, "bigint")
-    return frame.mapInArrow(partial(worked, first=first, second=second, additions=work), schema)
+    additions = arrow_udf(fibonaccis(work), "bigint")  # type: ignore[call-overload]
+    return frame.withColumn("fibonacci", additions(first, second))

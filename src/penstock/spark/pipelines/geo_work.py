@@ -7,7 +7,7 @@ with its records cannot be overloaded by them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ import pyarrow as pa
 Floats = npt.NDArray[np.float64]
 
 MASK = 2**61 - 1
-WORK = "fibonacci"  # the column that holds what the work came to
 
 ATTRACTIONS: Mapping[str, tuple[float, float]] = {  # longitude and latitude, degrees
     "Empire State Building": (-73.98566, 40.74844),
@@ -39,19 +38,16 @@ def fibonacci(first: int, second: int, additions: int) -> int:
     return first
 
 
-def fibonaccis(firsts: pa.Array, seconds: pa.Array, additions: int) -> pa.Array:
-    """One sequence per record, from its own numbers; the second is one higher, so none is all 0."""
-    pairs = zip(firsts.to_pylist(), seconds.to_pylist(), strict=True)
-    return pa.array([fibonacci(a, b + 1, additions) for a, b in pairs], pa.int64())
+def fibonaccis(additions: int) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """One sequence per record, from two of its columns; the second number is one more than that
+    column says, so that none is all 0.
+    """
 
+    def work(firsts: pa.Array, seconds: pa.Array) -> pa.Array:
+        pairs = zip(firsts.to_pylist(), seconds.to_pylist(), strict=True)
+        return pa.array([fibonacci(a, b + 1, additions) for a, b in pairs], pa.int64())
 
-def worked(
-    batches: Iterator[pa.RecordBatch], *, first: str, second: str, additions: int
-) -> Iterator[pa.RecordBatch]:
-    """Rows with the Fibonacci number of two of their columns."""
-    for rows in batches:
-        found = fibonaccis(rows.column(first), rows.column(second), additions)
-        yield rows.append_column(WORK, found)
+    return work
 
 
 def nearest(lon: Floats, lat: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -67,16 +63,19 @@ def nearest(lon: Floats, lat: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     return which, metres[np.arange(len(which)), which]
 
 
-def with_nearest(batches: Iterator[pa.RecordBatch], *, additions: int) -> Iterator[pa.RecordBatch]:
-    """Rides with the name of the nearest attraction and the metres to it.
+def nearest_of(additions: int) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
+    """From number and place of rides to the name of the nearest attraction and the metres to it.
 
     ``additions`` more work per ride; what it comes to is not part of the result.
     """
-    names = pa.array(list(ATTRACTIONS))
-    for rides in batches:
-        which, metres = nearest(rides.column("lon").to_numpy(), rides.column("lat").to_numpy())
-        if additions:
-            fibonaccis(rides.column("id"), rides.column("id"), additions)
-        yield rides.append_column("attraction", names.take(pa.array(which))).append_column(
-            "distance", pa.array(metres)
+    more = fibonaccis(additions)
+
+    def work(ids: pa.Array, lon: pa.Array, lat: pa.Array) -> pa.Array:
+        which, metres = nearest(lon.to_numpy(), lat.to_numpy())
+        more(ids, ids)
+        names = pa.array(list(ATTRACTIONS)).take(pa.array(which))
+        return pa.StructArray.from_arrays(
+            [names, pa.array(metres)], names=["attraction", "distance"]
         )
+
+    return work
