@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.bench.geo_spark.measure import Course, measure
 from penstock.spark.pipelines.geo import (
+    STATE,
     GeoJob,
     JobSettings,
     compare,
@@ -38,7 +40,7 @@ Rows = Counter[tuple[Any, ...]]
 def small(job: GeoJob) -> tuple[TimedRows, ...]:
     """Ten seconds of events that have all been released long ago, in several micro-batches."""
     pattern = Constant(rps=100.0) if job.name == "taxi" else None
-    return job.events(start=START, seconds=SECONDS, partitions=2, max_rows=400, pattern=pattern)
+    return job.events(start=START, seconds=SECONDS, partitions=4, max_rows=400, pattern=pattern)
 
 
 def rides(events: Sequence[TimedRows]) -> Rows:
@@ -90,10 +92,30 @@ ORACLES: dict[str, Callable[[Sequence[TimedRows]], Rows]] = {
 }
 
 
-@pytest.mark.parametrize("name", ORACLES)
+@pytest.fixture
+def state(spark: Any) -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """Gives the session settings of the state, until the end of the test."""
+    given: list[str] = []
+
+    def give(settings: Mapping[str, str]) -> None:
+        for key, value in settings.items():
+            given.append(key)
+            spark.conf.set(key, value)
+
+    yield give
+    for key in given:
+        spark.conf.unset(key)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("taxi", {}), ("map", {}), ("id-id", {}), ("id-value", STATE)],
+    ids=["taxi", "map", "id-id", "id-value in RocksDB"],
+)
 def test_the_streamed_rows_are_those_of_a_batch_and_of_plain_python(
-    spark: Any, tmp_path: Path, name: str
+    spark: Any, tmp_path: Path, state: Any, name: str, settings: Mapping[str, str]
 ) -> None:
+    state(settings)
     job = create(name, SETTINGS)
     events = small(job)
     running = start(spark, job, events, folder=tmp_path, trigger=0.0)
@@ -123,3 +145,13 @@ def _found(frame: Any) -> Rows:
     if "distance" in kinds:
         columns["distance"] = F.round("distance", 6)
     return Counter(tuple(row) for row in frame.withColumns(columns).collect())
+
+
+def test_a_saturated_job_is_measured(spark: Any, cluster: Any) -> None:
+    course = Course(rows=400, partitions=2, windows=2, seconds=0.5, skip=1, within=PATIENCE)
+    found = measure(spark, cluster, create("map", SETTINGS), course)
+    assert 0 < found.least <= found.mean <= found.most
+    assert found.executors == len(found.busy) == len(found.cpu) == 1
+    assert all(0 < share <= 1.01 for share in found.busy.values())
+    assert len(found.durations) >= 2
+    assert (found.rows, found.state_rows, found.fetch_wait) == (400, 0, 0.0)

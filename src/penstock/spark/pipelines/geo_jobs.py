@@ -38,18 +38,18 @@ Transform = Callable[[Sequence["DataFrame"]], "DataFrame"]
 class JobSettings:
     """Parameters of the jobs.
 
-    ``work`` additions per record, or per joined pair; ``None`` is the job's own · ``scale`` by
-    which the study's sensors are divided, and so the records/s · ``values`` of the second stream
-    of the Id-Value join: the hot keys.
+    ``work`` additions per record, or per joined pair · ``scale`` by which the study's sensors
+    are divided, and so the records/s · ``values`` that the streams of the Id-Value join have: the
+    hot keys.
     """
 
-    work: int | None = None
+    work: int = 4_000
     scale: float = 20.0
-    values: int = 24
+    values: int = 16
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.work is not None and self.work < 0:
+        if self.work < 0:
             raise InputError(f"work {self.work} must be ≥ 0 additions")
         if not 1 <= self.scale <= JOIN_SENSORS:
             raise InputError(f"scale {self.scale} must lie between 1 and {JOIN_SENSORS:,}")
@@ -62,10 +62,6 @@ class JobSettings:
     def sensors(self, of_the_study: int) -> int:
         """How many of the study's sensors there are at this scale."""
         return round(of_the_study / self.scale)
-
-    def additions(self, own: int) -> int:
-        """The work, or what is the job's own."""
-        return own if self.work is None else self.work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +95,21 @@ class GeoJob:
     ) -> tuple[TimedRows, ...]:
         """Its streams on the clock; ``pattern`` is the rate of each.
 
-        ``max_rows`` of a micro-batch, of all streams together: each takes an equal part.
+        ``partitions``, the tasks that read a micro-batch, and ``max_rows``, its most records, are
+        of all streams together: each has an equal part.
         """
-        if max_rows is not None and max_rows < len(self.contents):
-            raise InputError(
-                f"max_rows {max_rows} must be at least {len(self.contents)}, a row of each stream"
-            )
+        streams = len(self.contents)
+        for name, value in (("partitions", partitions), ("max_rows", max_rows)):
+            if value is not None and value < streams:
+                raise InputError(f"{name} {value} must be at least {streams}, one for each stream")
         return tuple(
             TimedRows(
                 content=content,
                 pattern=Constant(rps=self.rate) if pattern is None else pattern,
                 start=start,
                 seconds=seconds,
-                partitions=partitions,
-                max_rows=None if max_rows is None else max_rows // len(self.contents),
+                partitions=partitions // streams,
+                max_rows=None if max_rows is None else max_rows // streams,
             )
             for content in self.contents
         )
@@ -127,11 +124,10 @@ def create(name: str, settings: JobSettings | None = None) -> GeoJob:
 
 def taxi(settings: JobSettings) -> GeoJob:
     """Every ride with the nearest attraction and the distance to it. [arkian21, §V-A]"""
-    work = settings.additions(4_000)
 
     def transform(frames: Sequence[DataFrame]) -> DataFrame:
         (rides,) = frames
-        found = arrow_udf(nearest_of(work), NEAREST)  # type: ignore[call-overload]
+        found = arrow_udf(nearest_of(settings.work), NEAREST)  # type: ignore[call-overload]
         with_it = rides.withColumn("nearest", found("id", "lon", "lat"))
         return with_it.select(*rides.columns, "nearest.attraction", "nearest.distance")
 
@@ -140,7 +136,7 @@ def taxi(settings: JobSettings) -> GeoJob:
         title="taxi: every ride with the nearest of three attractions",
         contents=(Rides(seed=settings.seed),),
         rate=RIDES,
-        work=work,
+        work=settings.work,
         stateful=False,
         transform=transform,
     )
@@ -148,18 +144,18 @@ def taxi(settings: JobSettings) -> GeoJob:
 
 def sensor_map(settings: JobSettings) -> GeoJob:
     """Every message with a Fibonacci number worked out for it. [arsalane24, §III-A]"""
-    sensors, work = settings.sensors(MAP_SENSORS), settings.additions(4_000)
+    sensors = settings.sensors(MAP_SENSORS)
 
     def transform(frames: Sequence[DataFrame]) -> DataFrame:
         (messages,) = frames
-        return _worked(messages, "id", "value", work)
+        return _worked(messages, "id", "value", settings.work)
 
     return GeoJob(
         name="map",
         title="map: work on every message",
         contents=(Sensors(sensors=sensors, values=sensors, seed=settings.seed),),
         rate=sensors,
-        work=work,
+        work=settings.work,
         stateful=False,
         transform=transform,
     )
@@ -185,7 +181,7 @@ JOBS: Mapping[str, Callable[[JobSettings], GeoJob]] = {
 
 
 def _join(name: str, condition: str, right: str, *, values: int, settings: JobSettings) -> GeoJob:
-    sensors, work = settings.sensors(JOIN_SENSORS), settings.additions(2_000)
+    sensors = settings.sensors(JOIN_SENSORS)
 
     def side(frame: DataFrame, number: int, key: str) -> DataFrame:
         window = F.window("time", f"{round(WINDOW * 1e6)} microseconds")
@@ -208,7 +204,7 @@ def _join(name: str, condition: str, right: str, *, values: int, settings: JobSe
             F.col("window.end").alias("window_end"),
             F.greatest("time_1", "time_2").alias("time"),
         )
-        return _worked(named, "id_1", "value_2", work)
+        return _worked(named, "id_1", "value_2", settings.work)
 
     return GeoJob(
         name=name,
@@ -218,7 +214,7 @@ def _join(name: str, condition: str, right: str, *, values: int, settings: JobSe
             Sensors(sensors=sensors, values=values, stream="s2", seed=settings.seed),
         ),
         rate=sensors,
-        work=work,
+        work=settings.work,
         stateful=True,
         transform=transform,
     )
