@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from penstock.bench import saturation
 from penstock.bench.geo_spark import sweep as sweeps
-from penstock.bench.geo_spark.measure import PARTITIONS, Course, session_conf
+from penstock.bench.geo_spark.measure import PARTITIONS, Course, measure, session_conf
 from penstock.bench.geo_spark.throughput import Throughput, cut, throughput_of
 from penstock.core.errors import EngineError, InputError
 from penstock.measure.values import Batch, Stage, Task
-from penstock.spark.pipelines.geo import create
+from penstock.spark.pipelines.geo import JobSettings, create
 
 T = 1_700_000_000.0
 
@@ -196,6 +196,11 @@ class TestCourse:
         with pytest.raises(InputError, match=next(iter(wrong))):
             Course(**{"rows": 10, **wrong})
 
+    def test_a_batch_of_a_join_that_is_no_whole_window_is_refused(self) -> None:
+        nothing: Any = None
+        with pytest.raises(InputError, match="rows 4,000 must be a multiple of 8,000"):
+            measure(nothing, nothing, create("id-value"), Course(rows=4_000))
+
     def test_a_session_has_as_many_partitions_as_a_course(self) -> None:
         assert session_conf()["spark.sql.shuffle.partitions"] == str(PARTITIONS)
         assert Course(rows=1).partitions == PARTITIONS
@@ -257,6 +262,14 @@ class TestSweep:
             nothing, nothing, create("map"), Course(rows=1), executors=2, target=4.0
         )
         assert rows / 1_000.0 + 0.2 == pytest.approx(4.0, rel=0.5)
+
+    def test_batches_of_a_join_are_whole_windows(self, visited: list[int]) -> None:
+        nothing: Any = None
+        for scale, windows in ((50.0, 1), (1_000.0, 10)):
+            job = create("id-id", JobSettings(scale=scale))
+            rows = sweeps.rows_for(nothing, nothing, job, Course(rows=1), executors=2, target=4.0)
+            assert rows % job.cycle == 0
+            assert rows / job.cycle == pytest.approx(windows, rel=0.5)
 
     @pytest.mark.parametrize("wrong", [{"sizes": ()}, {"sizes": (1, 1)}, {"repeats": 0}])
     def test_wrong_sweeps_are_refused(self, wrong: dict[str, Any]) -> None:

@@ -101,12 +101,31 @@ class TestJobs:
             job = create(name, settings)
             assert [c.sensors for c in job.contents] == [50_000, 50_000]  # type: ignore[attr-defined]
             assert job.rate * len(job.contents) == 100_000
+            assert job.cycle == 400_000
 
     def test_values_of_the_id_value_join_are_few(self) -> None:
         values = [c.values for c in create("id-value").contents]  # type: ignore[attr-defined]
         assert values == [16, 16]
         ids = [c.values for c in create("id-id").contents]  # type: ignore[attr-defined]
-        assert ids == [2500, 2500]
+        assert ids == [1000, 1000]
+
+    @pytest.mark.parametrize("phase", [0.0, 0.6, 2.0, 3.7])
+    def test_batches_of_a_whole_window_make_two_pairs_per_message(self, phase: float) -> None:
+        """Wherever they begin; those of a quarter do not, since late messages meet more."""
+        job = create("id-id", JobSettings(scale=1000))
+        assert job.cycle == 400
+        start = 1_600_000_000.0 + phase
+        events = job.events(start=start, seconds=40.0, partitions=2, max_rows=job.cycle)
+        first, second = (rows.rows(0, rows.total) for rows in events)
+        ids, others = first.column("id").to_numpy(), second.column("id").to_numpy()
+        windows, opposite = (
+            rows.column("time").cast(pa.int64()).to_numpy() // 4_000_000 for rows in (first, second)
+        )
+        meet = (ids[:, None] == others) & (windows[:, None] == opposite)
+        later = np.maximum(*np.nonzero(meet))  # by row of a stream; a batch has 200 of each
+        whole, quarter = np.bincount(later // 200)[1:], np.bincount(later // 50)[4:]
+        assert whole == pytest.approx(2 * job.cycle, rel=0.03)
+        assert quarter.max() > 1.5 * quarter.min()
 
     @pytest.mark.parametrize("name", JOBS)
     def test_a_batch_takes_an_equal_part_of_each_stream(self, name: str) -> None:

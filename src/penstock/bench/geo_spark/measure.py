@@ -21,6 +21,7 @@ from penstock.measure.values import Batch, Stage
 from penstock.spark.measure.cpu import CpuMeter, Metered
 from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import geo
+from penstock.spark.pipelines.geo_jobs import WINDOW
 from penstock.workloads.patterns import Constant
 
 BACKLOG = 7_200.0  # seconds of events that wait at the start
@@ -79,12 +80,17 @@ class Course:
 
 def measure(spark: Any, cluster: Cluster, job: geo.GeoJob, course: Course) -> Throughput:
     """Run a job on the executors that are there; nobody else may use or change them meanwhile."""
+    if course.rows % job.cycle:
+        raise InputError(
+            f"{job.name}: rows {course.rows:,} must be a multiple of {job.cycle:,}, the messages "
+            "of a window: else no two batches are the same work. Take another scale for others"
+        )
     context = spark.sparkContext
     rest = Rest(context.uiWebUrl, context.applicationId)
     rest.new_stages()  # those of the past
     before = _alive(rest)
     events = job.events(
-        start=time.time() - BACKLOG,
+        start=(time.time() - BACKLOG) // WINDOW * WINDOW,  # a batch is a window
         seconds=BACKLOG,
         partitions=course.partitions,
         max_rows=course.rows,

@@ -97,10 +97,17 @@ def rows_for(
     target: float = TARGET,
     say: Say = lambda line: None,
 ) -> int:
-    """Records of a micro-batch that takes the executors that are there about ``target`` seconds."""
+    """Records of a micro-batch that takes the executors that are there about ``target`` seconds.
+
+    Of a join whole windows, at least one, however long that takes.
+    """
     quick = replace(course, windows=1, seconds=ROUND, skip=1)
 
-    def seconds(rows: int) -> float:
-        return statistics.fmean(measure(spark, cluster, job, replace(quick, rows=rows)).durations)
+    def whole(rows: int) -> int:
+        return max(1, round(rows / job.cycle)) * job.cycle
 
-    return settle(seconds, FIRST_ROWS * executors, target, rounds=ROUNDS, say=say)
+    def seconds(rows: int) -> float:
+        run = measure(spark, cluster, job, replace(quick, rows=whole(rows)))
+        return statistics.fmean(run.durations) * rows / whole(rows)
+
+    return whole(settle(seconds, FIRST_ROWS * executors, target, rounds=ROUNDS, say=say))

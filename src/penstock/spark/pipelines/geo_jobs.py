@@ -44,7 +44,7 @@ class JobSettings:
     """
 
     work: int = 4_000
-    scale: float = 20.0
+    scale: float = 50.0
     values: int = 16
     seed: int = 0
 
@@ -69,7 +69,9 @@ class GeoJob:
     """One job: what it reads, and how its result comes about.
 
     ``contents`` of its streams, in the order of its sources · ``rate`` records/s of each stream
-    unless a pattern is given · ``work`` additions per record or pair.
+    unless a pattern is given · ``work`` additions per record or pair · ``cycle`` records of all
+    streams together after which a join's work repeats, those of one window: a message that comes
+    late in its window meets more others than one that comes early.
     """
 
     name: str
@@ -78,6 +80,7 @@ class GeoJob:
     rate: float
     work: int
     stateful: bool
+    cycle: int = 1
     transform: Transform = field(repr=False)
 
     def build(self, frames: Sequence[DataFrame]) -> DataFrame:
@@ -216,6 +219,7 @@ def _join(name: str, condition: str, right: str, *, values: int, settings: JobSe
         rate=sensors,
         work=settings.work,
         stateful=True,
+        cycle=round(2 * sensors * WINDOW),
         transform=transform,
     )
 
