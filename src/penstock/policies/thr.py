@@ -1,0 +1,128 @@
+"""Thresholds of CPU: one slot more above one, one less below the other. [arkian21, V-A]"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from penstock.core.errors import InputError
+from penstock.core.model import Placement, Proposal, Snapshot
+from penstock.network.placement import Draws, first_draw
+from penstock.policies.hpa_cpu import pool_cpu
+from penstock.policies.moves import PERIOD, Move, check_period, not_now, proposal_of
+from penstock.policies.nodes import Nodes, delay_of, farther
+from penstock.policies.units import Unit, units_of
+
+
+class Memory(TypedDict):
+    """When a snapshot was last looked at, and random choices so far."""
+
+    looked: float | None
+    draws: Draws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrNlunaware:
+    """CPU > ``high``: n + 1; CPU < ``low``: n − 1; nodes at random.        [arkian21, V-A]
+
+    CPU is the mean share of their allowance that the slots of a pool used. It looks every
+    ``period`` seconds.
+    """
+
+    high: float = 0.9
+    low: float = 0.5
+    period: float = PERIOD
+
+    def __post_init__(self) -> None:
+        _check("thr-nlunaware", self.high, self.low, self.period)
+
+    def start(self, seed: int) -> Memory:
+        """No choice made yet."""
+        return {"looked": None, "draws": first_draw(seed)}
+
+    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
+        """At most one slot more or less for every pool."""
+        return _decided(self, seen, memory, aware=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrNlaware:
+    """CPU > ``high``: n + 1; CPU < ``low``: n − 1; nodes by latency.       [arkian21, V-A]
+
+    As ``thr-nlunaware``, but the node to add is the one with the least latency to the others, and
+    the slot to remove the one with the greatest.
+    """
+
+    high: float = 0.9
+    low: float = 0.5
+    period: float = PERIOD
+
+    def __post_init__(self) -> None:
+        _check("thr-nlaware", self.high, self.low, self.period)
+
+    def start(self, seed: int) -> Memory:
+        """No choice made yet."""
+        return {"looked": None, "draws": first_draw(seed)}
+
+    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
+        """At most one slot more or less for every pool."""
+        return _decided(self, seen, memory, aware=True)
+
+
+def _check(policy: str, high: float, low: float, period: float) -> None:
+    if not 0.0 < low < high <= 1.0:
+        raise InputError(f"{policy}: 0 < low {low} < high {high} ≤ 1 must hold")
+    check_period(policy, period)
+
+
+def _decided(
+    policy: ThrNlunaware | ThrNlaware, seen: Snapshot, memory: Memory, *, aware: bool
+) -> tuple[Proposal, Memory]:
+    why = not_now(seen, memory["looked"], policy.period)
+    if why is not None:
+        return Proposal(reason=f"no change: {why}"), memory
+    nodes = Nodes(seen, memory["draws"], aware=aware)
+    moves = [_move(policy, seen, unit, nodes) for unit in units_of(seen.pipeline)]
+    looked = seen.time if any(move.known for move in moves) else memory["looked"]
+    return proposal_of(seen, moves), {"looked": looked, "draws": nodes.draws}
+
+
+def _move(policy: ThrNlunaware | ThrNlaware, seen: Snapshot, unit: Unit, nodes: Nodes) -> Move:
+    slots = seen.slots(unit.pool)
+    cpu = pool_cpu(seen, unit.pool) if slots else None
+    if not cpu:  # a running slot never reads exactly zero: then it was not measured
+        return Move(unit=unit, why="CPU not measured", known=False)
+    if cpu > policy.high:
+        return _up(seen, unit, nodes, f"CPU {cpu:.0%}, above {policy.high:.0%}")
+    if cpu >= policy.low:
+        return Move(unit=unit, why=f"CPU {cpu:.0%}, between {policy.low:.0%} and {policy.high:.0%}")
+    why = f"CPU {cpu:.0%}, below {policy.low:.0%}"
+    if slots == 1:
+        return Move(unit=unit, why=f"{why}; one slot is the least")
+    return _down(seen, unit, nodes, why)
+
+
+def _up(seen: Snapshot, unit: Unit, nodes: Nodes, why: str) -> Move:
+    slots = seen.slots(unit.pool) + 1
+    steps = nodes.candidates(unit.pool)
+    if steps is None:
+        return Move(unit=unit, slots=slots, why=f": {why}")
+    if not steps:
+        return Move(unit=unit, why=f"{why}; no node is free")
+    best = steps[0]
+    nodes.take(best.name)
+    where = f" on {best.name}{farther(delay_of(seen, unit.pool), best.worst)}"
+    place = Placement(add_on=(best.name,))
+    return Move(unit=unit, slots=slots, place=place, why=f"{where}: {why}")
+
+
+def _down(seen: Snapshot, unit: Unit, nodes: Nodes, why: str) -> Move:
+    slots = seen.slots(unit.pool) - 1
+    leavers = nodes.leavers(unit.pool)
+    if leavers is None:
+        return Move(unit=unit, slots=slots, why=f": {why}")
+    gone = next(leavers)
+    node = next(slot.node for slot in seen.pools[unit.pool] if slot.id == gone.name)
+    where = f" without {node}{farther(delay_of(seen, unit.pool), gone.worst)}"
+    place = Placement(remove=(gone.name,))
+    return Move(unit=unit, slots=slots, place=place, why=f"{where}: {why}")
