@@ -125,7 +125,7 @@ def _up(
     slots = seen.slots(unit.pool)
     steps = nodes.candidates(unit.pool)
     if steps is not None and not steps:
-        return Move(unit=unit, why=f"{why}; no node is free")
+        return Move(unit=unit, why=f"{why}; {nodes.none}")
     offers = steps or (Step(name="", worst=delay),)
     best = offers[0]
     if terms.gain_per_price and model is not None:

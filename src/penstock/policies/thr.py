@@ -93,10 +93,10 @@ def _move(policy: ThrNlunaware | ThrNlaware, seen: Snapshot, unit: Unit, nodes: 
     if not cpu:  # a running slot never reads exactly zero: then it was not measured
         return Move(unit=unit, why="CPU not measured", known=False)
     if cpu > policy.high:
-        return _up(seen, unit, nodes, f"CPU {cpu:.0%}, above {policy.high:.0%}")
+        return _up(seen, unit, nodes, f"CPU {cpu:.1%}, above {policy.high:.0%}")
     if cpu >= policy.low:
-        return Move(unit=unit, why=f"CPU {cpu:.0%}, between {policy.low:.0%} and {policy.high:.0%}")
-    why = f"CPU {cpu:.0%}, below {policy.low:.0%}"
+        return Move(unit=unit, why=f"CPU {cpu:.1%}, between {policy.low:.0%} and {policy.high:.0%}")
+    why = f"CPU {cpu:.1%}, below {policy.low:.0%}"
     if slots == 1:
         return Move(unit=unit, why=f"{why}; one slot is the least")
     return _down(seen, unit, nodes, why)
@@ -108,7 +108,7 @@ def _up(seen: Snapshot, unit: Unit, nodes: Nodes, why: str) -> Move:
     if steps is None:
         return Move(unit=unit, slots=slots, why=f": {why}")
     if not steps:
-        return Move(unit=unit, why=f"{why}; no node is free")
+        return Move(unit=unit, why=f"{why}; {nodes.none}")
     best = steps[0]
     nodes.take(best.name)
     where = f" on {best.name}{farther(delay_of(seen, unit.pool), best.worst)}"
