@@ -40,7 +40,7 @@ class Spec:
 
     seconds: float = 300.0
     before: float = 75.0
-    period: float = 10.0
+    period: float = 5.0
     slack: float = 2.0
     lines: int = 4
 
