@@ -1,0 +1,113 @@
+"""What was seen of a pool at one of its sizes: the layout, its throughput, who was busy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from penstock.capacity.measurements import MOST, MOST_READINGS, NEAR, NEAR_SHARE, NEWEST
+from penstock.core.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What of a set of slots decides on its throughput.
+
+    ``slots`` their number · ``hosts`` how many of them run beside the source and do its work too ·
+    ``host`` the share of the operator's work that the busiest of those has, ``rest`` the busiest of
+    the others · ``delay`` greatest round trip among the nodes, seconds · ``exchange`` round trip of
+    the slowest exchange: every slot with all nodes in use, the slowest of them (see ``slowest``).
+    """
+
+    slots: int
+    hosts: int = 0
+    host: float = 0.0
+    rest: float = 0.0
+    delay: float = 0.0
+    exchange: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.slots < 1 or not 0 <= self.hosts <= self.slots:
+            raise InputError(f"{self.slots} slots, {self.hosts} of them beside the source")
+        for name in ("host", "rest", "delay", "exchange"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise InputError(f"layout: {name} = {value} must be a finite number ≥ 0")
+
+    @property
+    def most(self) -> float:
+        """The greatest share of the work that a slot has."""
+        return max(self.host, self.rest)
+
+    def alike(self, other: Layout) -> bool:
+        """Whether both have as many slots, and delays that differ by less than 2 ms or 10 %."""
+        near = max(NEAR, NEAR_SHARE * max(self.delay, other.delay))
+        return self.slots == other.slots and abs(self.delay - other.delay) <= near
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a pool did in a window.
+
+    ``rate`` records/s it took in · ``full`` whether records waited throughout, so that it could do
+    no more · ``busiest`` share of the time in which the busiest slot worked, ``host`` the busiest
+    of those beside the source, ``rest`` the sum over all others, which have ``rest_share`` of the
+    work · ``source`` the same of the source itself · ``waits`` of the time in which the source did
+    not work, the share in which nothing held it back · ``count`` how many windows this is a mean of.
+    """
+
+    layout: Layout
+    rate: float
+    full: bool
+    busiest: float | None = None
+    host: float | None = None
+    rest: float | None = None
+    rest_share: float = 1.0
+    source: float | None = None
+    waits: float | None = None
+    count: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rate) and self.rate > 0.0):
+            raise InputError(f"a throughput of {self.rate} records/s must be a finite number > 0")
+
+
+def remember(
+    readings: Sequence[Reading], new: Reading, most: int = MOST
+) -> tuple[Reading, ...]:
+    """The readings with a new one; the one that was renewed last stands last.
+
+    Those of like layouts, of which records waited or did not, become one: their mean, in which a
+    new one counts at least 0.3. Of more than ``most`` the one not renewed for longest is forgotten.
+
+    >>> two = Layout(slots=2, rest=0.5)
+    >>> one = remember([], Reading(layout=two, rate=100.0, full=True))
+    >>> [(r.rate, r.count) for r in remember(one, Reading(layout=two, rate=110.0, full=True))]
+    [(105.0, 2.0)]
+    """
+    alike = [r for r in readings if r.full == new.full and r.layout.alike(new.layout)]
+    if not alike:
+        return (*readings, new)[-most:]
+    old = min(alike, key=lambda r: abs(r.layout.delay - new.layout.delay))
+    weight = max(NEWEST, 1.0 / (old.count + 1.0))
+    kept = {f.name: getattr(new.layout, f.name) for f in fields(Layout)}
+    mixed = {name: _mixed(getattr(old.layout, name), kept[name], weight) for name in _OF_LAYOUT}
+    figures = {name: _mixed(getattr(old, name), getattr(new, name), weight) for name in _FIGURES}
+    renewed = Reading(
+        layout=Layout(**(kept | mixed)),
+        full=new.full,
+        count=min(MOST_READINGS, old.count + 1.0),
+        **figures,
+    )
+    return (*(r for r in readings if r is not old), renewed)
+
+
+_OF_LAYOUT = ("host", "rest", "delay", "exchange")
+_FIGURES = ("rate", "busiest", "host", "rest", "rest_share", "source", "waits")
+
+
+def _mixed(old: float | None, new: float | None, weight: float) -> float | None:
+    if old is None or new is None:
+        return old if new is None else new
+    return old + weight * (new - old)
