@@ -154,7 +154,7 @@ class Fluctuating:
         smooth = part * part * (3.0 - 2.0 * part)
         wave = (1.0 - smooth) * self._knot(before) + smooth * self._knot(before + 1)
         moved = self._swings() * wave
-        rtt = np.maximum(0.0, self.base.rtt + moved[:, None] + moved)
+        rtt = np.maximum(0.0, self.base.rtt + (moved[:, None] + moved))
         np.fill_diagonal(rtt, 0.0)
         return LatencyMap(self.base.nodes, rtt)
 
