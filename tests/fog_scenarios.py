@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from penstock.core.latency import LatencyMap
-from penstock.core.model import OperatorSeen, Slot, Snapshot
+from penstock.core.model import OperatorSeen, Proposal, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.policies import Gesscale, MdlNlunaware
+from penstock.policies.sustained import Memory
 
 MILLISECONDS = [[], [20], [60, 50], [100, 90, 80], [140, 130, 120, 110]]
 TAXI = Pipeline(
@@ -27,6 +30,7 @@ def fog_map() -> LatencyMap:
 
 
 NEAR = fog_map()
+ALPHA, BETA, GAMMA = 100.0, 0.5, 100.0
 
 
 def slots(nodes: Sequence[str], pool: str = "taxi") -> tuple[Slot, ...]:
@@ -80,3 +84,30 @@ def fog(
         prices=prices or {},
         **fields,
     )
+
+
+def mst(nodes: Sequence[str]) -> float:
+    """What so many nodes can do: 100·√n − 100·NDmax."""
+    return ALPHA * math.pow(len(nodes), BETA) - GAMMA * NEAR.worst(nodes)
+
+
+def calibrated(policy: Gesscale | MdlNlunaware, upto: int = 4) -> Memory:
+    """After it was held up on one node, on two, on three …"""
+    memory = policy.start(1)
+    for n in range(1, upto + 1):
+        nodes = "abcde"[:n]
+        seen = fog(nodes, taken=mst(nodes), offered=1000.0, held=0.8, time=60.0 * n)
+        _, memory = policy.decide(seen, memory)
+    return memory
+
+
+def later(nodes: Sequence[str], **fields: Any) -> Snapshot:
+    """An hour after that."""
+    return fog(nodes, time=3600.0, **fields)
+
+
+def decided(
+    policy: Gesscale | MdlNlunaware, seen: Snapshot, memory: Memory | None = None
+) -> Proposal:
+    """By a policy that is calibrated, unless its memory is given."""
+    return policy.decide(seen, calibrated(policy) if memory is None else memory)[0]
