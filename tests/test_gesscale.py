@@ -92,6 +92,22 @@ def test_a_shared_pool_is_at_its_limit_when_records_wait(
     assert proposal.needs == {}
 
 
+@pytest.mark.parametrize(
+    ("lag", "queries", "expected"),
+    [
+        (50_000.0, False, {"all": 5.0}),  # Flink reads 94 % of a slot that does all it can
+        (50_000.0, True, {}),  # of micro-batches the time not busy says more
+        (1400.0, False, {}),  # it was 500 a window ago: less than a second of work
+    ],
+)
+def test_a_queue_that_never_ends_is_a_limit_without_micro_batches(
+    lag: float, queries: bool, expected: dict[str, float]
+) -> None:
+    seen = on_spark(busy=0.94, held=0.0, lag=lag)
+    seen = with_all(seen, offered_rate=960.0)
+    assert pool_needs(last(Gesscale(), seen if queries else replace(seen, queries={}))) == expected
+
+
 def test_a_shared_pool_is_measured_and_shrunk_as_one() -> None:
     """900 /s on 4 slots: 225 each. 300 /s need 1.33 of them, with 30 % to spare at 2 no more."""
     policy = Gesscale(period=0.0)
