@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import least_squares
 
+from penstock.capacity import mst
 from penstock.capacity.measurements import MOST, Measurement, configurations, remember
 from penstock.capacity.mst import Floats, Mst, calibrate
 from penstock.core.errors import InputError
@@ -171,31 +173,53 @@ def test_whatever_was_measured_predictions_are_sane(
 # --- intervals ---
 
 
-def test_predictions_of_a_growing_pool_lie_in_their_intervals() -> None:
-    """Pools that grow node by node through fogs, readings that are off by 5 %.
+@cache
+def growing(seed: int, noise: float) -> tuple[Measurement, ...]:
+    """A pool that grows node by node through a fog; β from 0.7 to 1, γ up to α per second."""
+    random = np.random.default_rng(seed)
+    beta, gamma = random.uniform(0.7, 1.0), random.uniform(0.0, 100.0)
+    rtt = fog(seed)
+    delays = [0.0, *(s.worst or 0.0 for s in joining(rtt, ["fog-1"], rtt.nodes[1:]))]
+    rates = [
+        truth(100.0, beta, gamma, n, delay) * (1.0 + noise * random.standard_normal())
+        for n, delay in enumerate(delays, start=1)
+    ]
+    return tuple(measured(*zip(range(1, 9), delays, rates, strict=True)))
 
-    The next reading is foretold from those before; β from 0.7 to 1, γ up to α per second.
-    """
+
+def test_predictions_of_a_growing_pool_lie_in_their_intervals() -> None:
+    """Readings are off by 5 %; the next one is foretold from those before."""
     held: dict[int, list[bool]] = {n: [] for n in range(2, 9)}
     off: dict[int, list[float]] = {n: [] for n in range(2, 9)}
     for seed in range(120):
-        random = np.random.default_rng(seed)
-        beta, gamma = random.uniform(0.7, 1.0), random.uniform(0.0, 100.0)
-        rtt = fog(seed)
-        steps = joining(rtt, ["fog-1"], rtt.nodes[1:])
-        delays = [0.0, *(step.worst or 0.0 for step in steps)]
-        known: tuple[Measurement, ...] = ()
-        for n, delay in enumerate(delays, start=1):
-            rate = truth(100.0, beta, gamma, n, delay) * (1.0 + 0.05 * random.standard_normal())
-            if known:
-                model = calibrate(known)
-                error = abs(model.at(n, delay) - rate)
-                held[n].append(error <= model.half_width(n, delay))
-                off[n].append(error / rate)
-            known = remember(known, Measurement(slots=n, delay=delay, rate=rate))
+        readings = growing(seed, 0.05)
+        for known, new in enumerate(readings[1:], start=1):
+            model = calibrate(readings[:known])
+            error = abs(model.at(new.slots, new.delay) - new.rate)
+            held[new.slots].append(error <= model.half_width(new.slots, new.delay))
+            off[new.slots].append(error / new.rate)
     for n, inside in held.items():
         assert np.mean(inside) > 0.9, n
     assert np.mean(off[8]) < 0.06 < np.mean(off[2])  # the noise is 4 % of it
+
+
+@pytest.mark.parametrize(
+    ("bound", "least", "most", "none"), [(10.0, 0.08, 0.14, 0), (1e9, 0.18, 0.30, 5)]
+)
+def test_a_bound_keeps_the_second_stage_from_nonsense(
+    monkeypatch: pytest.MonkeyPatch, bound: float, least: float, most: float, none: int
+) -> None:
+    """Errors of the third configuration, foretold from two; without the bound some foretell 0."""
+    monkeypatch.setattr(mst, "MOST_GAMMA", bound)
+    mst._calibrated.cache_clear()
+    off = []
+    for seed in range(100):
+        one, two, three = growing(seed, 0.03)[:3]
+        off.append(calibrate((one, two)).at(three.slots, three.delay) / three.rate - 1.0)
+    mst._calibrated.cache_clear()
+    assert least < np.mean(np.abs(off)) < most
+    assert off.count(-1.0) >= none
+    assert none or min(off) > -0.6
 
 
 def test_the_interval_narrows_as_more_is_measured_and_widens_with_distance() -> None:
