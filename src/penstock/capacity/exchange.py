@@ -29,7 +29,8 @@ COUPLING = 0.02  # that each further slot costs all others
 SOURCE, SENDING = 0.1, 0.05  # that the source does for a record, and for one to another node
 STEADY = 0.5  # that is waited for whatever the delay
 WAITING = 3.0  # per second of round trip: 100 ms cost 0.3 of the work
-EXCHANGE, EXCHANGE_SPREAD = 1.0, 1.5  # the same of exchanges: most likely, and of its logarithm
+EXCHANGE, EXCHANGE_SPREAD = 3.0, 1.0  # the same of exchanges: most likely; of its logarithm
+EXCHANGE_NOISE = 0.15  # of a reading of which exchanges took all the time: few of them fit in
 GRID = np.linspace(math.log(1e-3), math.log(1e3), 241)  # of ln(θ / w)
 WINDOWS = 8.0  # that the share of time spent waiting is worth
 MEASURED = 2.0  # readings that the model is worth against one of the very same layout
@@ -62,15 +63,21 @@ class Exchange:
         """Records/s."""
         return self._modelled(layout)[0] * math.exp(self._off(layout)[0])
 
-    def half_width(self, layout: Layout) -> float:
-        """Of the 95 % interval in which a reading there is expected, records/s.
+    def doubt(self, layout: Layout) -> float:
+        """Half-width of the 95 % interval of the mean over many windows, records/s.
 
-        From the noise of a reading, the covariance of the work, and what is not known of the
-        exchange.
+        From the covariance of the work and what is not known of the exchange.
         """
-        rate, variance = self._modelled(layout)
+        return self._width(layout, 0.0)
+
+    def half_width(self, layout: Layout) -> float:
+        """Of the 95 % interval in which a reading of one window is expected, records/s."""
+        return self._width(layout, 1.0)
+
+    def _width(self, layout: Layout, windows: float) -> float:
+        rate, variance, noise = self._modelled(layout)
         off, open_share = self._off(layout)
-        total = variance * open_share**2 + self.noise**2
+        total = variance * open_share**2 + windows * (noise**2 + self.noise**2)
         return _quantile(self.freedom) * math.sqrt(total) * rate * math.exp(off)
 
     def limit(self, layout: Layout) -> float:
@@ -87,16 +94,17 @@ class Exchange:
         variance = float(rows[place] @ self.covariance @ rows[place])
         return seconds, variance / seconds**2
 
-    def _modelled(self, layout: Layout) -> tuple[float, float]:
-        """Records/s, and their variance as a share, without the noise of a reading."""
+    def _modelled(self, layout: Layout) -> tuple[float, float, float]:
+        """Records/s, their variance as a share, and the noise of a reading due to exchanges."""
         seconds, variance = self._lane(layout)
         if self.weights is None or not layout.exchange:
-            return 1.0 / seconds, variance
+            return 1.0 / seconds, variance, 0.0
         ratios = np.exp(GRID) * self.work[0] * layout.exchange / seconds
         slower = 1.0 / longer(ratios)
         mean = float(self.weights @ slower)
         spread = float(self.weights @ (slower - mean) ** 2) / mean**2
-        return mean / seconds, variance + spread
+        few = EXCHANGE_NOISE * float(self.weights @ later(ratios))
+        return mean / seconds, variance + spread, few
 
     def _off(self, layout: Layout) -> tuple[float, float]:
         """How far measurements of this very layout are off the model, and what they leave open."""
@@ -149,9 +157,7 @@ def _learnt(readings: tuple[Reading, ...], stateful: bool) -> Exchange:
         model = _with(model, weights=_exchange(full, seen, model))
     elif stateful:
         model = _with(model, weights=_prior())
-    offs = tuple(
-        (r.layout, math.log(r.rate / model._modelled(r.layout)[0]), r.count) for r in full
-    )
+    offs = tuple((r.layout, math.log(r.rate / model._modelled(r.layout)[0]), r.count) for r in full)
     squares = sum(count * off * off for _, off, count in offs)
     freedom = NOISE_WORTH + max(0, len(offs) - 1)
     noise = math.sqrt((NOISE_WORTH * NOISE**2 + squares) / (freedom + sum(c - 1 for *_, c in offs)))
@@ -242,7 +248,9 @@ def _waiting(full: Sequence[Reading], seen: Sequence[_Seen], work: float) -> Flo
     scale = np.sqrt(np.array([r.count for r in full]) * np.maximum(sure, 1e-3)) / NOISE
     unit = work * float(np.mean([r.layout.most for r in full]))
     prior = np.diag([1.0 / (STEADY * unit), 1.0 / (WAITING * work)])
-    found, _ = nnls(np.vstack([rows * scale[:, None], prior]), np.append(excess * scale, [0.0, 0.0]))
+    found, _ = nnls(
+        np.vstack([rows * scale[:, None], prior]), np.append(excess * scale, [0.0, 0.0])
+    )
     return np.asarray(found)
 
 
@@ -258,9 +266,10 @@ def _exchange(full: Sequence[Reading], seen: Sequence[_Seen], model: Exchange) -
         lane = s.busy + float(_waiting_row(r.layout) @ model.waiting)
         ratios = np.exp(GRID) * model.work[0] * r.layout.exchange / lane
         off = np.log(1.0 / r.rate / lane) - np.log(longer(ratios))
-        score -= r.count * (off / NOISE) ** 2 / 2.0
+        shares = np.clip(later(ratios), 1e-4, 1.0 - 1e-4)
+        squares = NOISE**2 + (EXCHANGE_NOISE * shares) ** 2
+        score -= r.count * (off**2 / squares + np.log(squares)) / 2.0
         if r.waits is not None:
-            shares = np.clip(later(ratios), 1e-4, 1.0 - 1e-4)
             part = min(max(r.waits, 0.0), 1.0)
             score += r.count * WINDOWS * (part * np.log(shares) + (1.0 - part) * np.log1p(-shares))
     weights = np.exp(score - score.max())

@@ -73,9 +73,7 @@ class Reading:
             raise InputError(f"a throughput of {self.rate} records/s must be a finite number > 0")
 
 
-def remember(
-    readings: Sequence[Reading], new: Reading, most: int = MOST
-) -> tuple[Reading, ...]:
+def remember(readings: Sequence[Reading], new: Reading, most: int = MOST) -> tuple[Reading, ...]:
     """The readings with a new one; the one that was renewed last stands last.
 
     Those of like layouts, of which records waited or did not, become one: their mean, in which a
