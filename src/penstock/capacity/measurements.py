@@ -70,10 +70,16 @@ def remember(
     return (*(m for m in measured if m is not old), renewed)
 
 
-def configurations(measured: Sequence[Measurement]) -> int:
-    """How many different configurations there are."""
+def configurations(measured: Sequence[Measurement], most: int) -> int:
+    """How many different configurations there are; ``most`` are enough to know of.
+
+    >>> configurations([Measurement(slots=2, delay=d, rate=9.0) for d in (0.0, 0.001, 0.1)], 3)
+    2
+    """
     different: list[Measurement] = []
     for m in measured:
+        if len(different) == most:
+            break
         if not any(m.same_configuration(d) for d in different):
             different.append(m)
     return len(different)

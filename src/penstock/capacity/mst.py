@@ -19,6 +19,7 @@ NOISE, NOISE_WORTH = 0.05, 4.0  # of a reading, as a share; worth so many degree
 BETA_SPREAD = 0.15  # of β around 1 before it is known: pipelines grow about as n^0.8
 GAMMA_SPREAD = 3.0  # of γ/α, per second: 100 ms cost 0.3 of what one slot does
 LEAST_BETA = 0.1  # less growth than that is none
+MOST_GAMMA = 10.0  # of γ/α, per second, while β may pass for it: 100 ms cost a whole slot
 POINTS, ROUNDS = 21, 9  # of the search for β: each round is ten times as fine as the one before
 INDEPENDENT = 1e-3  # least singular value of what the measurements say of the parameters
 
@@ -75,7 +76,9 @@ def calibrate(measured: Sequence[Measurement], *, parameters: int = 3) -> Mst:
     Least squares of relative deviations. For a given β the model is linear in α and γ ≥ 0, so only
     β is searched for, in [0.1, 1]; β above 1 would be no inefficiency, so it ends at 1, which is
     equation 3. A parameter of which the measurements say nothing keeps its default: γ where all
-    delays are the same, β where all have as many slots or where it cannot be told from γ.
+    delays are the same, β where all have as many slots or where it cannot be told from γ. With
+    β = 1 by default a second configuration on a near node gives a γ beyond reason, since what slots
+    cost each other passes for what a few milliseconds cost: above 10 α per second it stays 0.
     ``parameters`` 1 is equation 2 for ever, 2 equation 3.
 
     >>> truth = [(1, 0.0, 30.0), (4, 0.1, 59.0), (9, 0.2, 88.0)]
@@ -92,13 +95,16 @@ def calibrate(measured: Sequence[Measurement], *, parameters: int = 3) -> Mst:
 @lru_cache(maxsize=1024)
 def _calibrated(measured: tuple[Measurement, ...], parameters: int) -> Mst:
     fit = _Fit(measured)
-    stage = min(parameters, configurations(measured))
-    with_gamma = stage >= 2 and np.ptp(fit.delays) > NEAR
-    beta = fit.best_beta(with_gamma) if stage >= 3 and np.ptp(fit.slots) > 0 else 1.0
-    if beta < 1.0 and not fit.tells_apart(beta, with_gamma):
-        beta = 1.0
-    alphas, gammas, rests = fit.solve(np.array([beta]), with_gamma)
-    alpha, gamma, rest = float(alphas[0]), float(gammas[0]), float(rests[0])
+    stage = configurations(measured, most=parameters)
+    with_gamma = stage >= 2 and bool(np.ptp(fit.delays) > NEAR)
+    sizes_differ = bool(np.ptp(fit.slots) > 0)
+    with_beta = stage >= 3 and sizes_differ
+    beta = fit.best_beta(with_gamma) if with_beta else 1.0
+    if with_beta and not fit.tells_apart(beta, with_gamma):
+        beta, with_beta = 1.0, False
+    alpha, gamma, rest = fit.at(beta, with_gamma)
+    if sizes_differ and not with_beta and gamma > MOST_GAMMA * alpha:
+        alpha, gamma, rest = fit.at(beta, with_gamma=False)
     fitted = 1 + (gamma > 0.0) + (beta < 1.0)
     freedom = NOISE_WORTH + max(0, len(measured) - fitted)
     noise = math.sqrt((NOISE_WORTH * NOISE**2 + rest) / freedom)
@@ -143,6 +149,11 @@ class _Fit:
             alphas = (p1 + gammas * pq) / pp
         off = alphas[:, None] * p - gammas[:, None] * q - 1.0
         return alphas, gammas, (w * off * off).sum(axis=1)
+
+    def at(self, beta: float, with_gamma: bool) -> tuple[float, float, float]:
+        """The same for one β."""
+        alphas, gammas, rests = self.solve(np.array([beta]), with_gamma)
+        return float(alphas[0]), float(gammas[0]), float(rests[0])
 
     def best_beta(self, with_gamma: bool) -> float:
         """By ever finer grids: the first is fine enough for every valley."""

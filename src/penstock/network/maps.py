@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -152,18 +153,22 @@ class Fluctuating:
         before = math.floor(place)
         part = place - before
         smooth = part * part * (3.0 - 2.0 * part)
-        wave = (1.0 - smooth) * self._knot(before) + smooth * self._knot(before + 1)
+        first, second = (_knot(self.seed, n, len(self.base)) for n in (before, before + 1))
+        wave = (1.0 - smooth) * first + smooth * second
         moved = self._swings() * wave
-        rtt = np.maximum(0.0, self.base.rtt + (moved[:, None] + moved))
+        rtt = np.maximum(0.0, self.base.rtt + (moved[:, None] + moved))  # even: sums commute
         np.fill_diagonal(rtt, 0.0)
         return LatencyMap(self.base.nodes, rtt)
 
     def _swings(self) -> npt.NDArray[np.float64]:
         return np.array([self.swing.get(node, 0.0) for node in self.base.nodes])
 
-    def _knot(self, number: int) -> npt.NDArray[np.float64]:
-        key = [abs(self.seed), abs(number), int(number < 0)]
-        return np.random.default_rng(key).uniform(-1.0, 1.0, len(self.base))
+
+@lru_cache(maxsize=64)
+def _knot(seed: int, number: int, nodes: int) -> npt.NDArray[np.float64]:
+    """Where every node is at the beginning of a period."""
+    key = [abs(seed), abs(number), int(number < 0)]
+    return np.random.default_rng(key).uniform(-1.0, 1.0, nodes)
 
 
 def _is_header(fields: Sequence[str]) -> bool:

@@ -101,22 +101,21 @@ def leaving(rtt: LatencyMap, slots: Sequence[tuple[str, str]]) -> Iterator[Step]
     rows = rtt.rows([node for _, node in ordered])
     apart = _whole(rtt.rtt[np.ix_(rows, rows)])
     total = apart.sum(axis=1)
-    far, top = apart.argmax(axis=1), apart.max(axis=1)  # of every slot: which is farthest, how far
+    bounds = apart.max(axis=1)
     for _ in range(len(ordered) - 1):
-        first = int(top.argmax())
-        worst = int(top[first])
-        pair = sorted((first, int(far[first])))
-        after = {s: _worst_without(s, apart, far, top) for s in pair}
-        least = min(after.values())
-        if least < worst:
-            gone = max((s for s in pair if after[s] == least), key=lambda s: (total[s], -s))
-        else:  # farthest apart are several pairs without a slot in common: none of them helps
-            gone = int(np.where(top == GONE, GONE, total).argmax())
+        first = int(bounds.argmax())
+        pair = sorted({first, int(apart[first].argmax())})
+        after = {slot: _without(slot, apart, bounds) for slot in pair}
+        worst = {slot: int(found.max()) for slot, found in after.items()}
+        least = min(worst.values())
+        if least < bounds[first]:
+            gone = max((s for s in pair if worst[s] == least), key=lambda s: (total[s], -s))
+        else:  # farthest apart are pairs without a slot in common: no one slot helps
+            gone = int(np.where(bounds == GONE, GONE, total).argmax())
+        bounds = after[gone] if gone in after else _without(gone, apart, bounds)
         total -= np.maximum(apart[gone], 0)
-        apart[gone], apart[:, gone], top[gone] = GONE, GONE, GONE
-        stale = np.flatnonzero((far == gone) & (top != GONE))
-        far[stale], top[stale] = apart[stale].argmax(axis=1), apart[stale].max(axis=1)
-        yield Step(name=ordered[gone][0], worst=max(0, int(top.max())) / NANOSECONDS)
+        apart[gone], apart[:, gone] = GONE, GONE
+        yield Step(name=ordered[gone][0], worst=int(bounds.max()) / NANOSECONDS)
 
 
 def first_draw(seed: int) -> Draws:
@@ -148,16 +147,24 @@ def _distances(rtt: LatencyMap, used: Sequence[str], names: Sequence[str]) -> tu
     return np.zeros(len(names), dtype=np.int64), apart.sum(axis=0)
 
 
-def _worst_without(gone: int, apart: Whole, far: Whole, top: Whole) -> int:
-    """The greatest round trip once one of the slots has left."""
-    others = top.copy()
-    others[gone] = GONE
-    stale = np.flatnonzero((far == gone) & (others != GONE))
-    if len(stale):
-        rest = apart[stale]
-        rest[:, gone] = GONE
-        others[stale] = rest.max(axis=1)
-    return int(others.max())
+def _without(gone: int, apart: Whole, bounds: Whole) -> Whole:
+    """Upper bounds of every slot's greatest round trip once one has left; the greatest is exact.
+
+    What was known before is a bound still. Only the greatest is looked up again, until it holds:
+    a handful of rows, where looking up all would be the square of the slots for every one that
+    leaves.
+    """
+    bounds = bounds.copy()
+    bounds[gone] = GONE
+    while True:
+        row = int(bounds.argmax())
+        others = apart[row]
+        kept, others[gone] = others[gone], GONE
+        true = others.max()
+        others[gone] = kept
+        if true == bounds[row]:
+            return bounds
+        bounds[row] = true
 
 
 def _whole(seconds: npt.NDArray[np.float64]) -> Whole:

@@ -38,7 +38,8 @@ def with_measurement(known: Calibration, new: Measurement, parameters: int) -> C
     """
     measured = _measured(known)
     compared, error = known["compared"], known["error"]
-    if configurations(measured) >= parameters and not measured[-1].same_configuration(new):
+    enough = configurations(measured, most=parameters) == parameters
+    if enough and not measured[-1].same_configuration(new):
         foretold = calibrate(measured, parameters=parameters).at(new.slots, new.delay)
         compared, error = compared + 1, error + abs(foretold - new.rate) / new.rate
     return {

@@ -33,6 +33,11 @@ class Nodes:
             return None
         return self._drawn(self._free)
 
+    @property
+    def none(self) -> str:
+        """Why there is no candidate."""
+        return "no free node is in the latency map" if self._free else "no node is free"
+
     def take(self, node: str) -> None:
         """From now on it is not free."""
         self._free.remove(node)

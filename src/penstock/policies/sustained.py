@@ -59,6 +59,24 @@ class Terms:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """A unit as it is: slots, records/s that it takes in and should, NDmax in seconds.
+
+    ``None``: not known.
+    """
+
+    unit: Unit
+    slots: int
+    taken: float
+    wanted: float | None
+    delay: float | None
+
+    def after(self, step: Step) -> float:
+        """NDmax with one slot more; as it is where that was not looked at."""
+        return (self.delay or 0.0) if step.worst is None else step.worst
+
+
 def started(seed: int) -> Memory:
     """Nothing measured yet."""
     return {"looked": None, "pools": {}, "draws": first_draw(seed)}
@@ -92,128 +110,110 @@ def _unit(
 ) -> tuple[Move, Calibration]:
     limit = limit_of(seen, unit, terms.backpressured)
     taken = throughput_of(seen, unit)
-    slots = seen.slots(unit.pool)
-    if limit is None or taken is None or not slots:
+    if limit is None or taken is None or not seen.slots(unit.pool):
         return Move(unit=unit, why="back pressure or throughput not measured", known=False), known
-    delay = delay_of(seen, unit.pool) if terms.aware else 0.0
+    now = _Now(
+        unit=unit,
+        slots=seen.slots(unit.pool),
+        taken=taken,
+        wanted=input_of(unit, demand),
+        delay=delay_of(seen, unit.pool) if terms.aware else 0.0,
+    )
     if not limit.reached:
-        model = model_of(known, terms.parameters)
-        return _down(terms, seen, unit, nodes, model, taken, delay, input_of(unit, demand)), known
+        return _down(terms, seen, nodes, model_of(known, terms.parameters), now), known
     if not taken:
         return Move(unit=unit, why=f"{limit.why}, but it takes in nothing", known=False), known
-    note = ""
-    if delay is None:
-        missing = listed(unknown_nodes(seen, unit.pool))
-        note = f"; not measured: {missing} not in the latency map"
+    why = limit.why
+    if now.delay is None:
+        why += f"; not measured: {listed(unknown_nodes(seen, unit.pool))} not in the latency map"
     else:
-        new = Measurement(slots=slots, delay=delay, rate=taken)
+        new = Measurement(slots=now.slots, delay=now.delay, rate=taken)
         known = with_measurement(known, new, terms.parameters)
-    model = model_of(known, terms.parameters)
-    return _up(terms, seen, unit, nodes, model, delay, limit.why + note), known
+    return _up(terms, seen, nodes, model_of(known, terms.parameters), now, why), known
 
 
-def _up(
-    terms: Terms,
-    seen: Snapshot,
-    unit: Unit,
-    nodes: Nodes,
-    model: Mst | None,
-    delay: float | None,
-    why: str,
-) -> Move:
+def _up(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now, why: str) -> Move:
     """One slot more, on the node that adds least latency or is worth most.  [algorithms 1, 3]"""
-    slots = seen.slots(unit.pool)
-    steps = nodes.candidates(unit.pool)
+    steps = nodes.candidates(now.unit.pool)
     if steps is not None and not steps:
-        return Move(unit=unit, why=f"{why}; no node is free")
-    offers = steps or (Step(name="", worst=delay),)
+        return Move(unit=now.unit, why=f"{why}; {nodes.none}")
+    offers = steps or (Step(name="", worst=now.delay),)
     best = offers[0]
     if terms.gain_per_price and model is not None:
-        gains = [_gain_per_price(seen, model, slots, delay, step) for step in offers]
+        gains = [_gain_per_price(seen, model, now, step) for step in offers]
         most = max(gains)
         best = offers[gains.index(most)]
         if most < terms.gain_per_price:
             where = f" on {best.name}" if best.name else ""
-            return Move(
-                unit=unit,
-                why=f"{why}; one slot more{where} would gain {_rate(most)}/s per price, "
-                f"at least {terms.gain_per_price:g} is asked for",
-            )
+            why += f"; one slot more{where} would gain {_rate(most)}/s per price"
+            why += f", at least {terms.gain_per_price:g} is asked for"
+            return Move(unit=now.unit, why=why)
+    more = now.slots + 1
     if model is not None:
-        after = delay if best.worst is None else best.worst
-        why += f"; MST({slots + 1}) predicted {_predicted(model, slots + 1, after or 0.0)}"
+        why += f"; MST({more}) predicted {_predicted(model, more, now.after(best))}"
     if not best.name:
-        return Move(unit=unit, slots=slots + 1, why=f": {why}")
+        return Move(unit=now.unit, slots=more, why=f": {why}")
     nodes.take(best.name)
-    where = f" on {best.name}{farther(delay, best.worst)}"
-    place = Placement(add_on=(best.name,))
-    return Move(unit=unit, slots=slots + 1, place=place, why=f"{where}: {why}")
+    return Move(
+        unit=now.unit,
+        slots=more,
+        place=Placement(add_on=(best.name,)),
+        why=f" on {best.name}{farther(now.delay, best.worst)}: {why}",
+    )
 
 
-def _down(
-    terms: Terms,
-    seen: Snapshot,
-    unit: Unit,
-    nodes: Nodes,
-    model: Mst | None,
-    taken: float,
-    delay: float | None,
-    wanted: float | None,
-) -> Move:
+def _down(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now) -> Move:
     """As many slots less as the model says can be missed.               [algorithms 2 and 4]
 
     While MST(n − 1) ≥ input and (MST(n) − throughput)/MST(n) ≥ head-room: n − 1, with the delay of
     those that are left. The guard of algorithm 4 is printed as MST ≤ input and n ≥ n_min; it
     would never shrink with head-room, and go one below the minimum.
     """
+    unit, wanted = now.unit, now.wanted
     if model is None:
         return Move(unit=unit, why="its limit has not been measured yet")
-    if wanted is None or (wanted > 0.0 and not taken):
+    if wanted is None or (wanted > 0.0 and not now.taken):
         return Move(unit=unit, why="its input is not known", known=False)
-    if delay is None:
+    if now.delay is None:
         missing = listed(unknown_nodes(seen, unit.pool))
         return Move(unit=unit, why=f"{missing} not in the latency map")
-    slots = left = seen.slots(unit.pool)
-    here, gone = delay, list[str]()
+    left, delay, gone = now.slots, now.delay, list[str]()
     leavers = nodes.leavers(unit.pool) if terms.aware else None
     why = "one slot is the least"
     while left > 1:
-        most = model.at(left, here)
-        room = (most - taken) / most if most > 0.0 else 0.0
+        most = model.at(left, delay)
+        room = (most - now.taken) / most if most > 0.0 else 0.0
         if room < terms.head_room:
-            why = f"head-room {room:.1%} of MST({left}) = {_rate(most)}/s, {terms.head_room:.0%}"
-            why += " is asked for"
+            why = f"head-room {room:.1%} of MST({left}) = {_rate(most)}/s"
+            why += f", {terms.head_room:.0%} is asked for"
             break
-        step = next(leavers) if leavers is not None else None
-        after = here if step is None or step.worst is None else step.worst
+        step = next(leavers) if leavers is not None else Step(name="")
+        after = delay if step.worst is None else step.worst
         if model.at(left - 1, after) < wanted:
-            less = _predicted(model, left - 1, after)
-            why = f"MST({left - 1}) predicted {less}, input {_rate(wanted)}/s"
+            why = f"MST({left - 1}) predicted {_predicted(model, left - 1, after)}"
+            why += f", input {_rate(wanted)}/s"
             break
-        left, here = left - 1, after
-        gone += [step.name] if step is not None else []
-    if left == slots:
+        left, delay = left - 1, after
+        gone.append(step.name)
+    if left == now.slots:
         return Move(unit=unit, why=why)
-    if not terms.aware and (drawn := nodes.leavers(unit.pool)) is not None:
-        gone = [next(drawn).name for _ in range(slots - left)]
+    if leavers is None:
+        drawn = None if terms.aware else nodes.leavers(unit.pool)
+        gone = [next(drawn).name for _ in gone] if drawn is not None else []
+    why = f"input {_rate(wanted)}/s; MST({left}) predicted {_predicted(model, left, delay)}"
+    if not gone:
+        return Move(unit=unit, slots=left, why=f": {why}")
     on = {slot.id: slot.node for slot in seen.pools[unit.pool]}
-    where = f" without {listed([on[id] for id in gone])}" if gone else ""
-    why = f"input {_rate(wanted)}/s; MST({left}) predicted {_predicted(model, left, here)}"
-    return Move(
-        unit=unit,
-        slots=left,
-        place=Placement(remove=tuple(gone)) if gone else None,
-        why=f"{where}{farther(delay, here) if gone and terms.aware else ''}: {why}",
-    )
+    where = f" without {listed([on[id] for id in gone])}"
+    where += farther(now.delay, delay) if terms.aware else ""
+    place = Placement(remove=tuple(gone))
+    return Move(unit=unit, slots=left, place=place, why=f"{where}: {why}")
 
 
-def _gain_per_price(
-    seen: Snapshot, model: Mst, slots: int, delay: float | None, step: Step
-) -> float:
+def _gain_per_price(seen: Snapshot, model: Mst, now: _Now, step: Step) -> float:
     """Records/s more per price of the node; a price of 1 where none that can be true is said."""
-    before = delay or 0.0
-    after = before if step.worst is None else step.worst
-    gain = model.at(slots + 1, after) - model.at(slots, before)
+    before = model.at(now.slots, now.delay or 0.0)
+    gain = model.at(now.slots + 1, now.after(step)) - before
     price = seen.prices.get(step.name, 1.0)
     if not (math.isfinite(price) and price >= 0.0):
         price = 1.0

@@ -70,14 +70,20 @@ def limit_of(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     With operators above: all of them were held back for more than ``threshold`` of their time, and
     the unit itself was not. A source has none above; its queue stands for them: records waited in
     front of it during the whole window. A unit that is the whole pipeline, as on Spark: records
-    waited for more than ``threshold`` of the time in which its slots did not work.
+    waited for more than ``threshold`` of the time in which its slots did not work. Where there are
+    no micro-batches slots work whenever records wait, so there a queue that never ends will do.
     """
     operators = [seen.operators.get(name) for name in (*unit.entries, *unit.exits, *unit.above)]
     if any(o is None or o.backpressured is None or not shares_add_up(o) for o in operators):
         return None
     if unit.above:
         return _root(seen, unit, threshold)
-    return _fed(seen, unit, threshold) if unit.below else _waited(seen, unit, threshold)
+    if unit.below:
+        return _fed(seen, unit, threshold)
+    waited = _waited(seen, unit, threshold)
+    if seen.queries or waited is None or waited.reached:
+        return waited
+    return _fed(seen, unit, threshold) or waited
 
 
 def throughput_of(seen: Snapshot, unit: Unit) -> float | None:
@@ -114,22 +120,23 @@ def _fed(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     sources = [seen.operators[name] for name in unit.entries]
     if any(o.lag is None or o.offered_rate is None or o.arrival_rate is None for o in sources):
         return None
-    itself = max(_held(seen, seen.operators[name]) for name in unit.exits)
-    fed = all(supplied(seen, o) for o in sources)
-    why = f"a queue of {_lag(sources):,.0f} records"
-    return Limit(reached=fed and itself <= threshold, why=why)
+    fed = any(supplied(seen, o) for o in sources)
+    if unit.below:  # then it is held back by others, if it is
+        fed = fed and max(_held(seen, seen.operators[name]) for name in unit.exits) <= threshold
+    return Limit(
+        reached=fed, why=f"{_lag(sources):,.0f} records are left, some waited all the time"
+    )
 
 
 def _waited(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     sources = [seen.operators[name] for name in unit.entries]
-    if any(o.lag is None or o.idle is None for o in sources):
-        return None
-    share = max(_waiting(o) for o in sources)
-    lag = _lag(sources)
-    return Limit(
-        reached=share > threshold and lag > 0.0,
-        why=f"records waited {share:.0%} of the time not busy, {lag:,.0f} are left",
-    )
+    known = [o for o in sources if o.lag is not None and o.idle is not None]
+    behind = [o for o in known if o.lag]
+    share = max(map(_waiting, behind), default=0.0)
+    if share <= threshold and len(known) < len(sources):
+        return None  # what waits at the others is not known
+    why = f"records waited {share:.0%} of the time not busy, {_lag(known):,.0f} are left"
+    return Limit(reached=share > threshold, why=why)
 
 
 def _lag(sources: list[OperatorSeen]) -> float:
