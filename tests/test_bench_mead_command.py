@@ -15,9 +15,11 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner, Result
 
+from penstock.bench import lanes
 from penstock.bench.mead import command, document, figures, runner
 from penstock.bench.mead.cells import all_cells
-from penstock.bench.mead.command import Plan, Reproduction
+from penstock.bench.mead.command import Plan
+from penstock.bench.reproduction import Reproduction
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError
@@ -63,7 +65,7 @@ def test_json_is_findings_and_tables(done: Reproduction) -> None:
 def test_a_finished_run_is_shown_again_without_running(
     done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
     monkeypatch.setenv("COLUMNS", "80")
     docs = tmp_path / "docs"
