@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from penstock.capacity.measurements import MOST, MOST_READINGS, NEAR, NEAR_SHARE, NEWEST
 from penstock.core.errors import InputError
@@ -54,7 +55,7 @@ class Reading:
     no more · ``busiest`` share of the time in which the busiest slot worked, ``host`` the busiest
     of those beside the source, ``rest`` the sum over all others, which have ``rest_share`` of the
     work · ``source`` the same of the source itself · ``waits`` of the time in which the source did
-    not work, the share in which nothing held it back · ``count`` how many windows this is a mean of.
+    not work, the share in which nothing held it back · ``count`` of windows this is a mean of.
     """
 
     layout: Layout
@@ -91,7 +92,9 @@ def remember(readings: Sequence[Reading], new: Reading, most: int = MOST) -> tup
     weight = max(NEWEST, 1.0 / (old.count + 1.0))
     kept = {f.name: getattr(new.layout, f.name) for f in fields(Layout)}
     mixed = {name: _mixed(getattr(old.layout, name), kept[name], weight) for name in _OF_LAYOUT}
-    figures = {name: _mixed(getattr(old, name), getattr(new, name), weight) for name in _FIGURES}
+    figures: dict[str, Any] = {
+        name: _mixed(getattr(old, name), getattr(new, name), weight) for name in _FIGURES
+    }
     renewed = Reading(
         layout=Layout(**(kept | mixed)),
         full=new.full,

@@ -28,7 +28,8 @@ def slowest(times: npt.ArrayLike) -> float:
     most = float(values.max(initial=0.0))
     if most <= 0.0:
         return 0.0
-    return most * float(((values / most) ** SHAPE).sum()) ** (1.0 / SHAPE)
+    total = float(((values / most) ** SHAPE).sum())
+    return float(most * total ** (1.0 / SHAPE))
 
 
 @overload

@@ -72,9 +72,8 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             q = dataclasses.replace(q, **gone)
         queries[name] = q
     groups = {name: values for name, values in seen.groups.items() if _believable_groups(values)}
-    notes += [
-        f"{n}: work by key group cannot be true, ignored" for n in seen.groups if n not in groups
-    ]
+    wrong = seen.groups.keys() - groups.keys()
+    notes += [f"{name}: work by key group cannot be true, ignored" for name in sorted(wrong)]
     seen = dataclasses.replace(
         seen, operators=operators, pools=pools, queries=queries, groups=groups
     )

@@ -1,4 +1,4 @@
-"""Gesscale+: the smallest set of nodes that a learnt model says is enough. [arkian21, arsalane24]"""
+"""Gesscale+: the smallest set of nodes that is enough by a learnt model. [arkian21, arsalane24]"""
 
 from __future__ import annotations
 
@@ -168,16 +168,16 @@ class GesscalePlus:
             why = f"{limit}; no set of {len(sets)} reaches {_rate(target)}/s, the best is {best}"
             chosen = self._best(here, sets, tried)
         if chosen.candidate.slots > have:
-            steps = [f for f in sets if have < f.candidate.slots <= chosen.candidate.slots]
-            sure = [
-                f
-                for f in steps
-                if f.half_width <= self.sure * f.rate or f.candidate.slots == have + 1
-            ]
-            chosen = max(sure, key=lambda f: f.candidate.slots)
+            chosen = self._as_far_as_sure(have, chosen, sets)
         if chosen is here:
             return Move(unit=unit, why=why)
         return _to(unit, chosen, f"{why}; {chosen}" if enough else why)
+
+    def _as_far_as_sure(self, have: int, chosen: Forecast, sets: Sequence[Forecast]) -> Forecast:
+        """The largest set on the way to the chosen one that is predicted well, at least one more."""
+        way = [f for f in sets if have < f.candidate.slots <= chosen.candidate.slots]
+        sure = [f for f in way if f.half_width <= self.sure * f.rate]
+        return max(sure or way[:1], key=lambda f: f.candidate.slots)
 
     def _best(self, here: Forecast, sets: Sequence[Forecast], tried: set[int]) -> Forecast:
         """Where no set reaches the target: one that is better by more than chance, or one more.

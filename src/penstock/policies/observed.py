@@ -27,9 +27,9 @@ def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str] | None:
     for unit in units:
         limit = limit_of(seen, unit, HELD_BACK)
         known = known or limit is not None
-        if limit is not None and limit.reached and (unit.above or not unit.below):
-            found[unit.pool] = limit.why
-        elif limit is not None and limit.reached and _busy(seen, unit) >= WORKING:
+        if limit is None or not limit.reached:
+            continue
+        if unit.above or not unit.below or _busy(seen, unit) >= WORKING:
             found[unit.pool] = limit.why
     if found or not known:
         return found or None

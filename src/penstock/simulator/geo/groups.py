@@ -26,5 +26,5 @@ def worked(job: Job, plan: Deployment, loads: Sequence[float | None]) -> Floats 
     own = plan.loads[:, k.WORK].copy()
     if job.beside:
         own[0] += plan.fixed[k.SOURCE]
-    share: Floats = groups / own[owners]
-    return share * np.array(known)[owners]
+    seconds: Floats = groups / own[owners] * np.array(known)[owners]
+    return seconds
