@@ -44,6 +44,7 @@ PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
     "gesscale": Paper(),
+    "geo": Paper(),
 }
 
 

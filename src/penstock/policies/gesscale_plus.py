@@ -174,7 +174,7 @@ class GesscalePlus:
         return _to(unit, chosen, f"{why}; {chosen}" if enough else why)
 
     def _as_far_as_sure(self, have: int, chosen: Forecast, sets: Sequence[Forecast]) -> Forecast:
-        """The largest set on the way to the chosen one that is predicted well, at least one more."""
+        """The largest set on the way to the chosen one that is predicted well; else one more."""
         way = [f for f in sets if have < f.candidate.slots <= chosen.candidate.slots]
         sure = [f for f in way if f.half_width <= self.sure * f.rate]
         return max(sure or way[:1], key=lambda f: f.candidate.slots)
