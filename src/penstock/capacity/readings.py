@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from penstock.capacity.measurements import MOST, MOST_READINGS, NEAR, NEAR_SHARE, NEWEST
+from penstock.capacity.measurements import MOST, MOST_READINGS, NEAR, NEWEST
 from penstock.core.errors import InputError
+
+ALIKE = 0.25  # share by which the delays of like layouts may differ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +44,8 @@ class Layout:
         return max(self.host, self.rest)
 
     def alike(self, other: Layout) -> bool:
-        """Whether both have as many slots, and delays that differ by less than 2 ms or 10 %."""
-        near = max(NEAR, NEAR_SHARE * max(self.delay, other.delay))
+        """Whether both have as many slots, and delays within 2 ms or a quarter of each other."""
+        near = max(NEAR, ALIKE * max(self.delay, other.delay))
         return self.slots == other.slots and abs(self.delay - other.delay) <= near
 
 

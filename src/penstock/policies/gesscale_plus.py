@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypedDict
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
-from penstock.capacity.exchange import Exchange, learn
-from penstock.capacity.readings import Layout, Reading, remember
-from penstock.core.codec import from_json, to_json
+from penstock.capacity.exchange import Exchange
 from penstock.core.errors import InputError
 from penstock.core.model import Placement, Proposal, Snapshot
 from penstock.policies.demand import demand_of
+from penstock.policies.experience import (
+    Experience,
+    model_of,
+    no_experience,
+    sizes_tried,
+    with_reading,
+)
 from penstock.policies.layouts import Candidate, Layouts
 from penstock.policies.moves import PERIOD, Move, check_period, not_now, proposal_of
 from penstock.policies.nodes import unknown_nodes
 from penstock.policies.observed import at_limit, reading_of
 from penstock.policies.reason import listed
+from penstock.policies.round_trips import RoundTrips, no_round_trips, remembered, smoothed
 from penstock.policies.units import Unit, input_of, units_of
 
-
-class Learnt(TypedDict):
-    """Of one pool: ``readings``, how many there were, and the sum of the relative errors of
-    ``compared`` predictions of sizes that had not been seen."""
-
-    readings: list[Any]
-    count: int
-    compared: int
-    error: float
+HOPELESS = 0.5  # of the input: sets that do less are not looked at any further
 
 
 class Memory(TypedDict):
-    """When a snapshot was last looked at, and what was learnt of each pool."""
+    """When a snapshot was last looked at, what was learnt of each pool, and round trips."""
 
     looked: float | None
-    pools: dict[str, Learnt]
+    pools: dict[str, Experience]
+    round_trips: RoundTrips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,26 +50,42 @@ class Forecast:
     half_width: float
     doubt: float
 
-    def __str__(self) -> str:
-        return (
-            f"MST({self.candidate.slots}) predicted {_rate(self.rate)} ±{_rate(self.half_width)}/s"
+    @classmethod
+    def of(cls, model: Exchange, candidate: Candidate) -> Forecast:
+        """By a model."""
+        layout = candidate.layout
+        return cls(
+            candidate=candidate,
+            rate=model.at(layout),
+            half_width=model.half_width(layout),
+            doubt=model.doubt(layout),
         )
+
+    @property
+    def slots(self) -> int:
+        """How many."""
+        return self.candidate.slots
+
+    def __str__(self) -> str:
+        rate, width = _rate(self.rate), _rate(self.half_width)
+        return f"MST({self.slots}) predicted {rate} ±{width}/s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GesscalePlus:
     """1/MST = E max(work + waiting, exchange); the smallest set with MST ≥ input · (1 + spare).
 
-    MST of a set of nodes is learnt from busy slots, from time in which even the busiest waits, and
-    from how often nothing holds the source back though records wait. A pool is short if records
-    wait all the time and MST is below the target, whatever back pressure says. Of the sets that
-    come of adding the nearest nodes one by one, or removing the farthest, it takes the smallest
-    that reaches the target, as far as predictions are within ``sure`` of what they say, else one
-    node more. If none reaches it, the best one, unless it gains less than ``gain``. Nodes are given
-    up while the rest is enough with 95 % confidence.
+    MST of a set of nodes is learnt from how busy slots are, from time in which even the busiest one
+    waits, and from time in which records wait though nothing holds the source back. A pool is short
+    if records wait all the time and its MST is below the input, whatever back pressure says. Of the
+    sets that come of adding the nearest nodes one by one, or removing the farthest, it takes the
+    smallest that reaches input · (1 + ``spare``), as far as predictions are within ``sure`` of
+    themselves, else one node more. If none reaches it, the best one, unless that gains less than
+    ``gain``. Slots are removed while the rest is enough with 95 % confidence. It looks every
+    ``period`` seconds.
 
-    >>> GesscalePlus().spare
-    0.05
+    >>> GesscalePlus().spare, GesscalePlus().period
+    (0.05, 60.0)
     """
 
     period: float = PERIOD
@@ -87,29 +102,32 @@ class GesscalePlus:
 
     def start(self, seed: int) -> Memory:
         """Nothing learnt yet."""
-        return {"looked": None, "pools": {}}
+        return {"looked": None, "pools": {}, "round_trips": no_round_trips()}
 
     def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
-        """The set that is enough for every pool that is short or has room."""
+        """The set that is enough, for every pool that is short or has room."""
         why = not_now(seen, memory["looked"], self.period)
         if why is not None:
             return Proposal(reason=f"no change: {why}"), memory
+        rtt, round_trips = smoothed(seen.rtt, memory["round_trips"])
+        seen = replace(seen, rtt=rtt)
         units = units_of(seen.pipeline)
         limits = at_limit(seen, units)
         demand = demand_of(seen)
         free = list(seen.free_nodes)
-        pools: dict[str, Learnt] = {}
+        pools: dict[str, Experience] = {}
         moves: list[Move] = []
         for unit in units:
-            known = memory["pools"].get(unit.pool) or _nothing()
-            why = None if limits is None else limits.get(unit.pool, "")
-            known = _learnt(seen, unit, known, why)
-            move = self._move(seen, unit, known, why, input_of(unit, demand), free)
+            known = memory["pools"].get(unit.pool) or no_experience()
+            limit = None if limits is None else limits.get(unit.pool, "")
+            move, pools[unit.pool] = self._unit(
+                seen, unit, known, limit, input_of(unit, demand), free
+            )
             moves.append(move)
-            pools[unit.pool] = known
             free = [node for node in free if move.place is None or node not in move.place.add_on]
         looked = seen.time if any(move.known for move in moves) else memory["looked"]
-        return proposal_of(seen, moves), {"looked": looked, "pools": pools}
+        after: Memory = {"looked": looked, "pools": pools, "round_trips": round_trips}
+        return proposal_of(seen, moves), after
 
     def figures(self, memory: Memory) -> dict[str, float]:
         """``measurements``, and ``model_error`` of predictions of sizes not seen before."""
@@ -119,81 +137,80 @@ class GesscalePlus:
             figures["model_error"] = sum(known["error"] for known in pools) / compared
         return figures
 
-    def _move(
+    def _unit(
         self,
         seen: Snapshot,
         unit: Unit,
-        known: Learnt,
+        known: Experience,
         limit: str | None,
         wanted: float | None,
         free: Sequence[str],
-    ) -> Move:
+    ) -> tuple[Move, Experience]:
         """What becomes of one pool; ``limit`` why it can do no more, empty if it can."""
-        if limit is None or wanted is None or not seen.slots(unit.pool):
-            return Move(unit=unit, why="its throughput or input was not measured", known=False)
+        if limit is None or not seen.slots(unit.pool):
+            return Move(unit=unit, why="its throughput was not measured", known=False), known
         layouts = Layouts(seen, unit)
         if not layouts.known:
             missing = listed(unknown_nodes(seen, unit.pool))
-            return Move(unit=unit, why=f"{missing} not in the latency map")
-        model = _model(seen, unit, known)
+            return Move(unit=unit, why=f"{missing} not in the latency map"), known
+        new = reading_of(seen, unit, layouts, full=bool(limit))
+        if new is not None:
+            known = with_reading(seen, unit, known, new)
+        model = model_of(seen, unit, known)
+        if wanted is None or (wanted > 0.0 and new is None):
+            return Move(unit=unit, why="its input or throughput is not known", known=False), known
         if model is None:
-            return Move(unit=unit, why="nothing learnt of it yet")
-        here = _forecast(model, Candidate(layout=layouts.here()))
+            return Move(unit=unit, why="nothing was learnt of it yet"), known
+        here = Forecast.of(model, Candidate(layout=layouts.here()))
         if not limit:
-            return self._fewer(unit, model, layouts, here, wanted)
+            return self._fewer(unit, model, layouts, here, wanted), known
         if here.rate >= wanted:
-            return Move(unit=unit, why=f"works off its queue; {here}, input {_rate(wanted)}/s")
-        target = wanted * (1.0 + self.spare)
-        sets = [*forecasts(model, layouts, free), here]
-        tried = {r.layout.slots for r in _readings(known) if r.full}
-        return self._short(unit, limit, here, sets, target, tried)
+            why = f"works off its queue; {here}, input {_rate(wanted)}/s"
+            return Move(unit=unit, why=why), known
+        sets = [*_near(model, layouts, free), here]
+        return self._short(unit, limit, sets, wanted, sizes_tried(known)), known
 
     def _short(
-        self,
-        unit: Unit,
-        limit: str,
-        here: Forecast,
-        sets: Sequence[Forecast],
-        target: float,
-        tried: set[int],
+        self, unit: Unit, limit: str, sets: Sequence[Forecast], wanted: float, tried: frozenset[int]
     ) -> Move:
-        """The smallest set that reaches the target, the best one, or one node more."""
-        have = here.candidate.slots
+        """The smallest set that reaches the target, the best one, or one node more.
+
+        The last of the sets is the one that is there.
+        """
+        here, target = sets[-1], wanted * (1.0 + self.spare)
         enough = [f for f in sets if f.rate >= target]
         if enough:
-            chosen = min(enough, key=lambda f: f.candidate.slots)
+            chosen = min(enough, key=lambda f: f.slots)
             why = f"{limit}; target {_rate(target)}/s"
         else:
+            chosen = self._best(sets, tried)
             best = max(sets, key=lambda f: f.rate)
             why = f"{limit}; no set of {len(sets)} reaches {_rate(target)}/s, the best is {best}"
-            chosen = self._best(here, sets, tried)
-        if chosen.candidate.slots > have:
-            chosen = self._as_far_as_sure(have, chosen, sets)
+        if chosen.slots > here.slots:
+            way = [f for f in sets if here.slots < f.slots <= chosen.slots]
+            sure = [f for f in way if f.half_width <= self.sure * f.rate]
+            chosen = max(sure or way[:1], key=lambda f: f.slots)
         if chosen is here:
             return Move(unit=unit, why=why)
-        return _to(unit, chosen, f"{why}; {chosen}" if enough else why)
+        return _to(unit, chosen, why if str(chosen) in why else f"{why}; {chosen}")
 
-    def _as_far_as_sure(self, have: int, chosen: Forecast, sets: Sequence[Forecast]) -> Forecast:
-        """The largest set on the way to the chosen one that is predicted well; else one more."""
-        way = [f for f in sets if have < f.candidate.slots <= chosen.candidate.slots]
-        sure = [f for f in way if f.half_width <= self.sure * f.rate]
-        return max(sure or way[:1], key=lambda f: f.candidate.slots)
-
-    def _best(self, here: Forecast, sets: Sequence[Forecast], tried: set[int]) -> Forecast:
+    def _best(self, sets: Sequence[Forecast], tried: frozenset[int]) -> Forecast:
         """Where no set reaches the target: one that is better by more than chance, or one more.
 
         A set that was there before, or that is smaller, must be better even if its prediction is
         somewhat too high; one node more that was never there may be so if it is somewhat too low.
         """
-        have = here.candidate.slots
-        known = [f for f in sets if f.candidate.slots < have or f.candidate.slots in tried]
-        new = [f for f in sets if f.candidate.slots > have and f.candidate.slots not in tried]
-        found = [(f.rate - f.doubt / 2.0, f) for f in known if f is not here]
-        found += [(f.rate, f) for f in new]
-        found += [(f.rate + f.doubt / 2.0, f) for f in new if f.candidate.slots == have + 1]
-        least = here.rate * (1.0 + self.gain)
-        better = [(worth, f) for worth, f in found if worth > least]
-        return max(better, key=lambda pair: pair[0])[1] if better else here
+        here = sets[-1]
+        worth = {here.slots: (0.0, here)}
+        for f in sets[:-1]:
+            share = 0.0
+            if f.slots < here.slots or f.slots in tried:
+                share = -0.5
+            elif f.slots == here.slots + 1:
+                share = 0.5
+            worth[f.slots] = (f.rate + share * f.doubt, f)
+        value, best = max(worth.values(), key=lambda pair: pair[0])
+        return best if value > here.rate * (1.0 + self.gain) else here
 
     def _fewer(
         self, unit: Unit, model: Exchange, layouts: Layouts, here: Forecast, wanted: float
@@ -201,84 +218,39 @@ class GesscalePlus:
         """The smallest set that is enough for sure."""
         chosen = here
         for candidate in layouts.fewer():
-            found = _forecast(model, candidate)
-            if found.rate - found.half_width >= wanted and found.rate >= wanted * (1 + self.spare):
+            found = Forecast.of(model, candidate)
+            if found.rate < HOPELESS * wanted:
+                break
+            if min(found.rate - found.half_width, found.rate / (1.0 + self.spare)) >= wanted:
                 chosen = found
         if chosen is here:
             return Move(unit=unit, why=f"keeps up with {_rate(wanted)}/s; {here}")
         return _to(unit, chosen, f"input {_rate(wanted)}/s; {chosen}")
 
 
-def forecasts(model: Exchange, layouts: Layouts, free: Sequence[str]) -> Iterator[Forecast]:
-    """Of every set that comes of adding nodes or removing slots one by one."""
+def forecasts(seen: Snapshot, memory: Memory, pool: str) -> list[Forecast]:
+    """What is expected of the sets near the one that a pool has, by what was learnt so far.
+
+    Ever fewer slots, then ever more; nothing where nothing was learnt yet.
+    """
+    unit = next(unit for unit in units_of(seen.pipeline) if unit.pool == pool)
+    seen = replace(seen, rtt=remembered(seen.rtt, memory["round_trips"]))
+    layouts = Layouts(seen, unit)
+    model = model_of(seen, unit, memory["pools"].get(pool) or no_experience())
+    return [] if model is None else list(_near(model, layouts, seen.free_nodes))
+
+
+def _near(model: Exchange, layouts: Layouts, free: Sequence[str]) -> Iterator[Forecast]:
     for candidate in (*layouts.fewer(), *layouts.more(free)):
-        yield _forecast(model, candidate)
-
-
-def model_of(seen: Snapshot, memory: Memory, unit: Unit) -> Exchange | None:
-    """What was learnt of a pool; ``None`` before the first reading that teaches anything."""
-    return _model(seen, unit, memory["pools"].get(unit.pool) or _nothing())
-
-
-def _nothing() -> Learnt:
-    return {"readings": [], "count": 0, "compared": 0, "error": 0.0}
-
-
-def _readings(known: Learnt) -> tuple[Reading, ...]:
-    return tuple(from_json(Reading, row) for row in known["readings"])
-
-
-def _model(seen: Snapshot, unit: Unit, known: Learnt) -> Exchange | None:
-    readings = _readings(known)
-    if not any(r.full or r.host or r.rest for r in readings):
-        return None
-    stateful = any(seen.pipeline.operators[name].stateful for name in unit.members)
-    return learn(readings, stateful=stateful)
-
-
-def _learnt(seen: Snapshot, unit: Unit, known: Learnt, limit: str | None) -> Learnt:
-    """With one more reading, after the model of those before has been held against it."""
-    if limit is None or not seen.slots(unit.pool):
-        return known
-    new = reading_of(seen, unit, Layouts(seen, unit), full=bool(limit))
-    if new is None:
-        return known
-    readings = _readings(known)
-    compared, error = known["compared"], known["error"]
-    model = _model(seen, unit, known)
-    if new.full and model is not None and _unseen(new.layout, readings):
-        compared += 1
-        error += abs(model.at(new.layout) / new.rate - 1.0)
-    return {
-        "readings": [to_json(r) for r in remember(readings, new)],
-        "count": known["count"] + 1,
-        "compared": compared,
-        "error": error,
-    }
-
-
-def _unseen(layout: Layout, readings: Sequence[Reading]) -> bool:
-    return all(r.layout.slots != layout.slots for r in readings)
-
-
-def _forecast(model: Exchange, candidate: Candidate) -> Forecast:
-    return Forecast(
-        candidate=candidate,
-        rate=model.at(candidate.layout),
-        half_width=model.half_width(candidate.layout),
-        doubt=model.doubt(candidate.layout),
-    )
+        yield Forecast.of(model, candidate)
 
 
 def _to(unit: Unit, chosen: Forecast, why: str) -> Move:
     candidate = chosen.candidate
-    place = None
-    where = ""
-    if candidate.add_on or candidate.remove:
-        place = Placement(add_on=candidate.add_on, remove=candidate.remove)
-        where = f" on {listed(candidate.add_on)}" if candidate.add_on else ""
-        where += f" without {listed(candidate.remove)}" if candidate.remove else ""
-    return Move(unit=unit, slots=candidate.slots, place=place, why=f"{where}: {why}")
+    where = f" on {listed(candidate.add_on)}" if candidate.add_on else ""
+    where += f" without {listed(candidate.remove)}" if candidate.remove else ""
+    place = Placement(add_on=candidate.add_on, remove=candidate.remove) if where else None
+    return Move(unit=unit, slots=chosen.slots, place=place, why=f"{where}: {why}")
 
 
 def _rate(value: float) -> str:

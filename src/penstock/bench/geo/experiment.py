@@ -14,10 +14,7 @@ from penstock.core.sanity import believable
 from penstock.policies import create
 from penstock.policies.calibration import model_of as mst_of
 from penstock.policies.gesscale import Gesscale
-from penstock.policies.gesscale_plus import GesscalePlus
-from penstock.policies.gesscale_plus import model_of as exchange_of
-from penstock.policies.layouts import Layouts
-from penstock.policies.units import units_of
+from penstock.policies.gesscale_plus import GesscalePlus, forecasts
 from penstock.simulator.geo import GeoEngine
 from penstock.simulator.geo.setups import NODES, RATE
 from penstock.workloads.patterns import Constant
@@ -25,6 +22,7 @@ from penstock.workloads.patterns import Constant
 WARM_UP, WINDOW = 180, 60  # seconds after a restart, and measured                [III-B2]
 RESTART = 60  # seconds in which it is over
 LOOKS = 16  # of an auto-scaler, enough for ten levels and to see where it stays
+PARAMETERS = 3  # of Gesscale's model
 LAST = 5  # looks that tell what a run came to
 
 
@@ -106,15 +104,15 @@ def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         looks.append(replace(_look(seen, job, wanted), **foretold))  # type: ignore[arg-type]
         if level == NODES:
             break
-        unit = next(unit for unit in units_of(seen.pipeline) if unit.pool == job)
-        more = next(Layouts(seen, unit).more(seen.free_nodes))
-        mst, exchange = mst_of(simple["pools"][job], 3), exchange_of(seen, learnt, unit)
+        more = next(f for f in forecasts(seen, learnt, job) if f.slots == level + 1)
+        node = more.candidate.add_on[0]
+        mst = mst_of(simple["pools"][job], PARAMETERS)
         foretold = {
-            "gesscale": None if mst is None else mst.at(more.slots, more.layout.delay),
-            "plus": None if exchange is None else exchange.at(more.layout),
-            "plus_width": None if exchange is None else exchange.half_width(more.layout),
+            "gesscale": None if mst is None else mst.at(more.slots, more.candidate.layout.delay),
+            "plus": more.rate,
+            "plus_width": more.half_width,
         }
-        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=more.add_on)
+        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=(node,))
         engine.apply({job: change})
     return Outcome(key=cell.key, seed=seed, looks=tuple(looks))
 
