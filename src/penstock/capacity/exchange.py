@@ -27,6 +27,16 @@ WORTH = 2.0  # readings that the model is worth against those of the very same l
 Floats = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Of a layout: records/s, ``half_width`` of the 95 % interval in which a reading of one window
+    is expected, and ``doubt``, that of the mean over many."""
+
+    rate: float
+    half_width: float
+    doubt: float
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Exchange:
     """1/MST = E max(l, Z), in seconds per record: the later of work and exchange.
@@ -55,18 +65,24 @@ class Exchange:
 
     def at(self, layout: Layout) -> float:
         """Records/s; near what was measured, where this very layout was."""
-        return self.modelled(layout)[0] * math.exp(self._off(layout)[0])
+        return self.expected(layout).rate
 
-    def doubt(self, layout: Layout) -> float:
-        """Half-width of the 95 % interval of the mean over many windows, records/s.
+    def expected(self, layout: Layout) -> Expected:
+        """Records/s with their intervals.
 
-        From the covariance of the work, and what is not known of the exchange.
+        The doubt is from the covariance of the work and from what is not known of the exchange;
+        the half-width also from the noise of a reading.
         """
-        return self._width(layout, windows=0.0)
-
-    def half_width(self, layout: Layout) -> float:
-        """Of the 95 % interval in which a reading of one window is expected, records/s."""
-        return self._width(layout, windows=1.0)
+        rate, variance, few = self.modelled(layout)
+        off, left = self._off(layout)
+        rate *= math.exp(off)
+        unknown = variance * left**2
+        width = _quantile(self.freedom) * rate
+        return Expected(
+            rate=rate,
+            half_width=width * math.sqrt(unknown + self.noise**2 + few**2),
+            doubt=width * math.sqrt(unknown),
+        )
 
     def lane(self, layout: Layout) -> tuple[float, float]:
         """l, and its variance as a share."""
@@ -87,12 +103,6 @@ class Exchange:
         spread = float(self.weights @ (slower - mean) ** 2) / mean**2
         few = EXCHANGE_NOISE * float(self.weights @ later(ratios))
         return mean / seconds, variance + spread, few
-
-    def _width(self, layout: Layout, *, windows: float) -> float:
-        rate, variance, few = self.modelled(layout)
-        off, left = self._off(layout)
-        total = variance * left**2 + windows * (self.noise**2 + few**2)
-        return _quantile(self.freedom) * math.sqrt(total) * rate * math.exp(off)
 
     def _off(self, layout: Layout) -> tuple[float, float]:
         """How far readings of this very layout are off the model, and what they leave to it."""

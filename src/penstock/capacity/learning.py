@@ -123,8 +123,8 @@ def _work(readings: Sequence[Reading]) -> tuple[Floats, Floats]:
     stacked = np.vstack([matrix * scale[:, None], usual])
     size = np.linalg.norm(stacked, axis=0)
     found, _ = nnls(stacked / size, np.append(values * scale, np.zeros(4)))
-    covariance: Floats = np.linalg.inv(stacked.T @ stacked)
-    return np.asarray(found / size), covariance
+    known: Floats = stacked.T @ stacked
+    return np.asarray(found / size), np.asarray(np.linalg.inv(known), dtype=np.float64)
 
 
 def _work_rows(r: Reading, near: float) -> list[tuple[Floats, float]]:

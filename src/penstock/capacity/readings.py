@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from penstock.capacity.measurements import MOST, MOST_READINGS, NEAR, NEWEST
+from penstock.capacity.measurements import MOST_READINGS, NEAR, NEWEST
 from penstock.core.errors import InputError
 
+MOST = 32  # layouts that are remembered
 ALIKE = 0.25  # share by which the delays of like layouts may differ
 
 

@@ -53,12 +53,9 @@ class Forecast:
     @classmethod
     def of(cls, model: Exchange, candidate: Candidate) -> Forecast:
         """By a model."""
-        layout = candidate.layout
+        found = model.expected(candidate.layout)
         return cls(
-            candidate=candidate,
-            rate=model.at(layout),
-            half_width=model.half_width(layout),
-            doubt=model.doubt(layout),
+            candidate=candidate, rate=found.rate, half_width=found.half_width, doubt=found.doubt
         )
 
     @property

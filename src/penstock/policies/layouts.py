@@ -81,18 +81,17 @@ class Layouts:
             for slots in range(have + 1, most + 1):
                 yield Candidate(layout=self._layout(slots, 0.0, None))
             return
-        nodes = nodes_of(self._seen, self._unit.pool)
-        rtt, used = self._rtt, list(nodes)
-        total = rtt.rtt[rtt.rows(used)].sum(axis=0)
+        rtt, nodes = self._rtt, nodes_of(self._seen, self._unit.pool)
+        rows = rtt.rows(nodes)
+        total = rtt.rtt[rows].sum(axis=0)
         added: list[str] = []
         for step in joining(rtt, nodes, [node for node in free if node in rtt]):
-            if have + len(added) >= most:
+            if len(rows) >= most:
                 return
             added.append(step.name)
-            used.append(step.name)
-            total = total + rtt.rtt[rtt.rows((step.name,))[0]]
-            near = total[rtt.rows(used)] / len(used)
-            layout = self._layout(len(used), step.worst or 0.0, slowest(near))
+            rows += rtt.rows((step.name,))
+            total = total + rtt.rtt[rows[-1]]
+            layout = self._layout(len(rows), step.worst or 0.0, slowest(total[rows] / len(rows)))
             yield Candidate(layout=layout, add_on=tuple(added))
 
     def fewer(self) -> Iterator[Candidate]:
@@ -102,14 +101,18 @@ class Layouts:
             for slots in range(have - 1, 0, -1):
                 yield Candidate(layout=self._layout(slots, 0.0, None))
             return
-        rtt, left = self._rtt, {slot.id: slot.node for slot in self._slots}
-        total = rtt.rtt[rtt.rows(list(left.values()))].sum(axis=0)
+        rtt = self._rtt
+        rows = np.array(rtt.rows([slot.node for slot in self._slots]))
+        place = {slot.id: i for i, slot in enumerate(self._slots)}
+        total, stays = rtt.rtt[rows].sum(axis=0), np.ones(have, dtype=bool)
         gone: list[str] = []
         for step in leaving(rtt, [(slot.id, slot.node) for slot in self._slots]):
             gone.append(step.name)
-            total = total - rtt.rtt[rtt.rows((left.pop(step.name),))[0]]
-            near = np.maximum(total[rtt.rows(list(left.values()))], 0.0) / len(left)
-            layout = self._layout(len(left), step.worst or 0.0, slowest(near))
+            stays[place[step.name]] = False
+            total = total - rtt.rtt[rows[place[step.name]]]
+            slots = have - len(gone)
+            near = np.maximum(total[rows[stays]], 0.0) / slots  # differences are not exact
+            layout = self._layout(slots, step.worst or 0.0, slowest(near))
             yield Candidate(layout=layout, remove=tuple(gone))
 
     def _near(self, nodes: Sequence[str]) -> float:
