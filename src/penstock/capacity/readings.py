@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.capacity.measurements import MOST_READINGS, NEAR, NEWEST
 from penstock.core.errors import InputError
 
 MOST = 32  # layouts that are remembered
+FADE, LEAST = 0.995, 0.1  # of what a reading is worth after every other one; then it is gone
 ALIKE = 0.25  # share by which the delays of like layouts may differ
 
 
@@ -81,7 +82,8 @@ def remember(readings: Sequence[Reading], new: Reading, most: int = MOST) -> tup
     """The readings with a new one; the one that was renewed last stands last.
 
     Those of like layouts, of which records waited or did not, become one: their mean, in which a
-    new one counts at least 0.3. Of more than ``most`` the one not renewed for longest is forgotten.
+    new one counts at least 0.3. All others fade: each counts 0.5 % less, and is forgotten when it
+    is worth a tenth of a reading, or when there are more than ``most`` that are newer.
 
     >>> two = Layout(slots=2, rest=0.5)
     >>> one = remember([], Reading(layout=two, rate=100.0, full=True))
@@ -89,22 +91,24 @@ def remember(readings: Sequence[Reading], new: Reading, most: int = MOST) -> tup
     [(105.0, 2.0)]
     """
     alike = [r for r in readings if r.full == new.full and r.layout.alike(new.layout)]
-    if not alike:
-        return (*readings, new)[-most:]
-    old = min(alike, key=lambda r: abs(r.layout.delay - new.layout.delay))
+    old = min(alike, key=lambda r: abs(r.layout.delay - new.layout.delay), default=None)
+    others = [replace(r, count=FADE * r.count) for r in readings if r is not old]
+    renewed = new if old is None else _renewed(old, new)
+    return (*(r for r in others if r.count >= LEAST), renewed)[-most:]
+
+
+def _renewed(old: Reading, new: Reading) -> Reading:
     weight = max(NEWEST, 1.0 / (old.count + 1.0))
-    kept = {f.name: getattr(new.layout, f.name) for f in fields(Layout)}
-    mixed = {name: _mixed(getattr(old.layout, name), kept[name], weight) for name in _OF_LAYOUT}
-    figures: dict[str, Any] = {
-        name: _mixed(getattr(old, name), getattr(new, name), weight) for name in _FIGURES
-    }
-    renewed = Reading(
-        layout=Layout(**(kept | mixed)),
-        full=new.full,
+
+    def mixed(one: object, other: object, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: _mixed(getattr(one, name), getattr(other, name), weight) for name in names}
+
+    return replace(
+        new,
+        layout=replace(new.layout, **mixed(old.layout, new.layout, _OF_LAYOUT)),
         count=min(MOST_READINGS, old.count + 1.0),
-        **figures,
+        **mixed(old, new, _FIGURES),
     )
-    return (*(r for r in readings if r is not old), renewed)
 
 
 _OF_LAYOUT = ("host", "rest", "delay", "exchange")

@@ -116,9 +116,8 @@ class GesscalePlus:
         moves: list[Move] = []
         for unit in units:
             known = memory["pools"].get(unit.pool) or no_experience()
-            limit = None if limits is None else limits.get(unit.pool, "")
             move, pools[unit.pool] = self._unit(
-                seen, unit, known, limit, input_of(unit, demand), free
+                seen, unit, known, limits.get(unit.pool), input_of(unit, demand), free
             )
             moves.append(move)
             free = [node for node in free if move.place is None or node not in move.place.add_on]

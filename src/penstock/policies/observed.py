@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.capacity.readings import Reading
-from penstock.core.model import OperatorSeen, Snapshot
+from penstock.core.model import Snapshot
 from penstock.policies.bottleneck import shares_add_up
 from penstock.policies.layouts import Layouts
 from penstock.policies.learned import supplied
@@ -13,31 +13,27 @@ from penstock.policies.units import ALWAYS_BUSY, Unit, limit_of, throughput_of
 
 HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
 WORKING = 0.9  # busy share of a source that is slow itself
+BEHIND = 0.95  # of what is offered: a source that takes in less leaves records behind
 
 
-def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str] | None:
-    """The pools that can do no more than they do, each with the reason; ``None``: not measured.
+def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
+    """By pool why it can do no more than it does, empty if it can; none of which it is not known.
 
-    Those that back pressure points at. It does not where slots wait for each other over the
-    network [arsalane24, IV-C]: then records wait in front of the sources all the time, nobody is
-    held back, and the busiest of the units below them is what they wait for.
+    Those that back pressure points at can not. It points at nobody where slots wait for each other
+    over the network [arsalane24, IV-C]: then records wait in front of a source all the time though
+    nobody is held back, and what they wait for is the busiest of the units below.
     """
     found: dict[str, str] = {}
-    known = False
     for unit in units:
         limit = limit_of(seen, unit, HELD_BACK)
-        known = known or limit is not None
-        if limit is None or not limit.reached:
+        if limit is None:
             continue
-        if unit.above or not unit.below or _busy(seen, unit) >= WORKING:
-            found[unit.pool] = limit.why
-    if found or not known:
-        return found or None
-    waiting = [_supplied(seen, name) for name in seen.pipeline.sources]
-    below = [unit for unit in units if unit.above and _busy(seen, unit) > 0.0]
-    if below and all(waiting):
-        slowest = max(below, key=lambda unit: _busiest(seen, unit))
-        held = max(_held(seen.operators[name]) for name in slowest.above)
+        idles = not unit.above and unit.below and _busy(seen, unit) < WORKING
+        found[unit.pool] = limit.why if limit.reached and not idles else ""
+    below = [unit for unit in units if unit.above and unit.pool in found and _busy(seen, unit)]
+    if below and not any(found.values()) and any(_waits_at(seen, n) for n in seen.pipeline.sources):
+        slowest = max(below, key=lambda unit: max(_loads(seen, unit)))
+        held = max(seen.operators[name].backpressured or 0.0 for name in slowest.above)
         found[slowest.pool] = f"records waited all the time, though back pressure is {held:.2f}"
     return found
 
@@ -89,13 +85,12 @@ def _busy(seen: Snapshot, unit: Unit) -> float:
     return sum(loads) / len(loads) if loads else 0.0
 
 
-def _busiest(seen: Snapshot, unit: Unit) -> float:
-    return max(_loads(seen, unit), default=0.0)
-
-
-def _supplied(seen: Snapshot, name: str) -> bool:
+def _waits_at(seen: Snapshot, name: str) -> bool:
+    """Whether records waited at a source throughout; by what it left behind if lag is not told."""
     o = seen.operators.get(name)
-    return o is not None and supplied(seen, o)
+    if o is None or o.lag is not None:
+        return o is not None and supplied(seen, o)
+    return bool(o.offered_rate and o.arrival_rate and o.arrival_rate < BEHIND * o.offered_rate)
 
 
 def _source(seen: Snapshot, unit: Unit) -> float | None:
@@ -117,7 +112,3 @@ def _waits(seen: Snapshot, unit: Unit) -> float | None:
             return None
         idle, held = idle + o.idle, held + o.backpressured
     return idle / (idle + held) if idle + held > ALWAYS_BUSY else None
-
-
-def _held(o: OperatorSeen) -> float:
-    return o.backpressured or 0.0

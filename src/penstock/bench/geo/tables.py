@@ -64,9 +64,8 @@ def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) ->
         title=f"Figures 7 to 9. {paper.JOBS[job]}: thousand records/s by instances",
         header=("n", *(paper.CASES[c.case] for c in conditions)),
         rows=tuple(rows),
-        notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered, what waits is "
-               "worked off",),
-    )  # fmt: skip
+        notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered",),
+    )
 
 
 def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
@@ -86,7 +85,10 @@ def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -
         title=f"Figures 7 to 9. {paper.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
-        notes=("G gesscale, as far as it scales by itself; G+ gesscale+; mean error of the runs",),
+        notes=(
+            "mean error of the runs; G gesscale as far as it scales,",
+            "G+ gesscale+",
+        ),
     )
 
 
@@ -107,8 +109,9 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
         header=("job", "delay", "G mean", "G most", "paper", "G+ mean", "G+ most", "wanted"),
         rows=tuple(rows),
         notes=(
-            "G gesscale as far as it scales by itself, G+ gesscale+ at all levels; single runs;",
-            "paper: greatest error named; wanted: our aim for the mean of gesscale+",
+            "of single runs; G gesscale as far as it scales by itself,",
+            "G+ gesscale+ at all levels; paper: the greatest error it names;",
+            "wanted: our aim for the mean of gesscale+",
         ),
         words=2,
     )
@@ -129,12 +132,12 @@ def mostly_delayed(outcomes: Outcomes) -> Grid:
     for condition in cells.mostly_delayed():
         header += [f"{1e3 * condition.delay:.0f} ms: k/s", "held ms/s", "stalls"]
     return Grid(
-        title="Figure 10. Id-Id, 70 % of the nodes delayed: throughput and back pressure",
+        title="Figure 10. Id-Id, 70 % of the nodes delayed",
         header=tuple(header),
         rows=tuple(rows),
         notes=(
-            "k/s thousand records/s; held: the source is held back so many ms of a second;",
-            "stalls: runs in which Gesscale adds nothing any more, as it is held less than 500",
+            "k/s thousand records/s; held: time that the source is held back;",
+            "stalls: runs in which Gesscale adds nothing any more",
         ),
     )
 
@@ -157,8 +160,9 @@ def ends(outcomes: Outcomes) -> Grid:
         header=("job", "delay", "enough", "G n", "k/s", "acts", "G+ n", "k/s", "acts"),
         rows=tuple(rows),
         notes=(
-            "enough: instances that take in all (none: the best number); n: at the end, of the",
-            "runs; k/s: thousand records/s in the last five looks; acts: changes of n",
+            "enough: instances that take in the load (none do: the best number);",
+            "n: instances at the end, by run; acts: how often they changed;",
+            "k/s: thousand records/s in the last five looks",
         ),
         words=2,
     )
