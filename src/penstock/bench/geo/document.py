@@ -52,7 +52,7 @@ def text(
         findings=findings,
         tables=tables,
         pictures={f"{pictures}{name}": caption for name, caption in CAPTIONS.items()},
-        first_seed=first_seed,
+        first_seed=None,
     )
 
 

@@ -1,0 +1,60 @@
+"""The slowest of several parts, against integrals and draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from penstock.capacity.slowest import SHAPE, later, longer, slowest
+
+
+def density(x: float, scale: float) -> float:
+    """Of the Fréchet law."""
+    power = (scale / x) ** SHAPE
+    return float(SHAPE / x * power * np.exp(-power))
+
+
+@pytest.mark.parametrize("ratio", [0.05, 0.4, 0.9, 1.5, 6.0])
+def test_later_and_longer_are_the_integrals_they_are_called(ratio: float) -> None:
+    above = quad(lambda x: x * density(x, ratio), 1.0, np.inf)[0]
+    not_later = float(np.exp(-(ratio**SHAPE)))
+    assert longer(ratio) == pytest.approx(not_later + above, rel=1e-6)
+    assert later(ratio) == pytest.approx(above / (not_later + above), rel=1e-6, abs=1e-12)
+
+
+def test_the_maximum_of_draws_has_the_scale_that_slowest_says() -> None:
+    random = np.random.default_rng(1)
+    scales = np.array([0.01, 0.02, 0.02, 0.03])
+    draws = scales * random.exponential(size=(200_000, 4)) ** (-1.0 / SHAPE)
+    median = float(np.median(draws.max(axis=1)))
+    assert median == pytest.approx(slowest(scales) * np.log(2.0) ** (-1.0 / SHAPE), rel=0.01)
+
+
+@given(
+    times=st.lists(st.floats(0.0, 10.0), max_size=20),
+    factor=st.floats(1e-3, 1e3),
+    more=st.floats(0.0, 10.0),
+)
+def test_slowest_grows_with_parts_and_scales_with_them(
+    times: list[float], factor: float, more: float
+) -> None:
+    found = slowest(times)
+    most = max(times, default=0.0)
+    assert most <= found * (1 + 1e-12) + 1e-300
+    assert found <= most * max(1, len(times)) ** (1.0 / SHAPE) * (1 + 1e-12)
+    assert slowest([*times, more]) >= found * (1 - 1e-12)
+    assert slowest([factor * t for t in times]) == pytest.approx(factor * found, rel=1e-9)
+
+
+@given(ratio=st.floats(0.0, 100.0), more=st.floats(0.0, 10.0))
+def test_a_slower_exchange_never_makes_a_step_shorter(ratio: float, more: float) -> None:
+    assert 1.0 - 1e-12 <= longer(ratio) <= longer(ratio + more) + 1e-9
+    assert 0.0 <= later(ratio) <= later(ratio + more) + 1e-9 <= 1.0 + 2e-9
+
+
+def test_all_at_once_is_the_same_as_one_by_one() -> None:
+    ratios = np.array([0.1, 1.0, 3.0])
+    assert longer(ratios).tolist() == pytest.approx([longer(r) for r in ratios.tolist()])
