@@ -53,7 +53,7 @@ def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -
     assert "http" not in page and "<script" not in page
     plain = json.loads((done.folder / "gesscale.json").read_text(encoding="utf-8"))
     assert plain == done.document()
-    assert [f["id"] for f in plain["findings"]] == list("abcdef")
+    assert [f["id"] for f in plain["findings"]] == list("abcdefg")
     assert [len(t["rows"]) for t in plain["tables"]] == [14, 5, 4, len(all_cells())]
 
 
@@ -67,7 +67,7 @@ def test_a_finished_run_is_shown_again_without_running(
     result = invoke("gesscale", "--resume", str(done.folder), "--docs", str(docs))
     assert result.exit_code == 0, result.output
     assert f"{len(all_cells())} cells × 1 seeds" in result.stderr
-    assert "of 6 findings held" in result.stdout and "…" not in result.stdout
+    assert "of 7 findings held" in result.stdout and "…" not in result.stdout
     places = ("run     ", "page    ")  # paths are not broken
     lines = [line for line in result.stdout.splitlines() if not line.startswith(places)]
     assert max(map(len, lines)) <= 80
