@@ -29,9 +29,10 @@ ABOUT = (
     "records per trip, ten times as fast; the paper used the pick-ups of the same days, so single "
     "figures differ. A change stops the job for 120 s. The policies look once a minute; as in the "
     f"paper's public code, which has it and the text does not, not for {WARM_UP:.0f} s after a "
-    f"restart, and at least {LEAST} replicas stay. The fog was fixed without a policy, from what "
-    "Table III tells of the ideal auto-scaler (docs/geo-simulator.md); what distance costs is our "
-    "choice, and other choices are in the last table. While a job is stopped it has no replica."
+    f"restart, and at least {LEAST} replicas stay. The speed of a node was calibrated to what "
+    "Table III tells of the ideal auto-scaler, on other seeds (docs/geo-simulator.md); what "
+    "distance and waiting cost is our choice, and other choices are in the last table. "
+    "While a job is stopped it has no replica."
 )
 
 
