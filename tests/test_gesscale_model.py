@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.guards import Guards
-from penstock.core.loop import State, plan
+from penstock.core.loop import Decision, Loop, State, plan
 from penstock.core.model import Placement, Proposal, Rescale, Snapshot
 from penstock.network.maps import fog as random_fog
 from penstock.policies import Gesscale, MdlNlunaware
+from penstock.simulator.microbatch import MicroBatchEngine
+from penstock.workloads.patterns import Cosine
 from tests.fog_scenarios import calibrated, decided, fog, later
+from tests.microbatch_examples import single
 from tests.test_policies import but, last, needs
 
 # --- algorithms 2 and 4: fewer slots ---
@@ -262,3 +265,21 @@ def test_it_follows_a_load_up_and_down_through_a_fog(
         or len(nodes) == 1
         or (max(most([n for n in nodes if n != gone]) for gone in nodes) < low * peak * 1.01)
     )
+
+
+def test_on_micro_batches_it_grows_until_it_keeps_up_and_shrinks_again() -> None:
+    """Half an hour up to 6,000 records/s, half an hour down; an executor does about 900."""
+    profile = single(tasks=24, fixed=0.02, max_rows=30_000, trigger=2.0, planning=0.15)
+    load = Cosine(low=200.0, high=6000.0, period=3600.0)
+    engine = MicroBatchEngine(profile, load, seconds=3600.0, start=1, limits=(1, 12), seed=3)
+    policy, said = Gesscale(), list[Decision]()
+    guards = Guards(minimum=1, maximum=12, cool_down=30.0)
+    loop = Loop(engine, policy, guards, mode="act", seed=3, record=lambda d, _: said.append(d))
+    loop.run(period=15.0, ticks=238)
+    engine.finish()
+    sizes = [d.seen.slots("executors") for d in said]
+    assert 7 <= max(sizes) <= 10
+    assert sizes[0] == 1 and sizes[-1] <= 2
+    lags = [q.lag or 0.0 for d in said[-60:] for q in d.seen.queries.values()]
+    assert max(lags) < 30_000.0  # on the way down it never fell behind by a batch
+    assert policy.figures(loop.state.memory)["model_error"] < 0.15
