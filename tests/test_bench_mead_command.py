@@ -23,7 +23,7 @@ from penstock.bench.reproduction import Reproduction
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError
-from tests.waiting import until
+from tests.waiting import children, ended, until
 
 APP = build({"reproduce": cli, "other": lambda: None})
 TINY = Plan(seeds=1, first_seed=3, minutes=2.0)
@@ -131,22 +131,6 @@ def test_help_and_plans_that_cannot_be() -> None:
     assert "mead" in invoke("--help").stdout
     with pytest.raises(InputError, match="minutes 1 must be ≥ 2"):
         replace(TINY, minutes=1)
-
-
-def children(pid: int) -> set[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        return set(map(int, path.read_text().split()))
-    except OSError:
-        return set()
-
-
-def ended(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"  # nobody waits for it
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])

@@ -255,6 +255,11 @@ class GeoEngine:
         """The nodes with an instance, in the order in which they were added."""
         return tuple(self._nodes)
 
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """The nodes that will have one when all changes asked for are in force."""
+        return tuple(self._planned)
+
     def totals(self) -> Totals:
         """Where all records are that have arrived so far."""
         received, processed, waiting = (
