@@ -17,13 +17,15 @@ WIDTH, DPI = 900, 100
 
 
 @contextmanager
-def canvas(path: Path, rows: int, columns: int, *, height: int = 300) -> Iterator[list[Axes]]:
+def canvas(
+    path: Path, rows: int, columns: int = 1, *, height: int = 300, same_x: bool = False
+) -> Iterator[list[Axes]]:
     """Axes row by row, ``height`` pixels each; the file is there when all is drawn."""
     with mpl.rc_context(STYLE):
         size = (WIDTH / DPI, height * rows / DPI)
         figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
         FigureCanvasAgg(figure)
-        yield list(figure.subplots(rows, columns, squeeze=False).ravel())
+        yield list(figure.subplots(rows, columns, squeeze=False, sharex=same_x).ravel())
         partial = path.with_name(path.name + ".part")
         figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     partial.replace(path)

@@ -20,7 +20,9 @@ from penstock.capacity.readings import Layout
 from penstock.capacity.slowest import later, longer
 
 CONFIDENCE = 0.95
-GRID = np.linspace(math.log(1e-3), math.log(1e3), 121)  # of ln(θ / w), θ / w per second
+GRID = np.linspace(math.log(1e-2), math.log(1e3), 61)  # of ln(θ / w), θ / w per second
+DIVIDED = np.array([0.0, 0.5, 1.0])  # of an exchange: the part that shares divide
+USUAL_SHARE = 0.2  # with which a divided part is as large as one that is not
 EXCHANGE_NOISE = 0.15  # of a reading of which exchanges took all the time: few of them fit in
 WORTH = 2.0  # readings that the model is worth against those of the very same layout
 
@@ -29,8 +31,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """Of a layout: records/s, ``half_width`` of the 95 % interval in which a reading of one window
-    is expected, and ``doubt``, that of the mean over many."""
+    """Of a layout: records/s, and ``half_width`` of the 95 % interval in which a reading of one
+    window is expected. ``doubt`` is the part of it that is due to what is not known of the
+    exchange: the part that one layout does not share with the next."""
 
     rate: float
     half_width: float
@@ -43,16 +46,18 @@ class Exchange:
 
     l = max over slots of (w + κ·(n − 1))·share + [beside the source] (s + e·(1 − share)) / hosts
     + z + ρ·share·d, what the busiest slot works and waits for a record of the whole stream ·
-    Z = θ·D times a number that varies from exchange to exchange (see ``slowest``).
+    Z = θ·D·(1 − δ + δ·share/0.2) times a number that varies (see ``slowest``).
 
     n slots, each with its share of the work · w work for a record, κ what every further slot adds
     to it · s what the source does for it, e if it goes to another node · z waiting at any distance,
-    ρ for each second of the greatest round trip d · D round trip of the slowest exchange.
+    ρ for each second of the greatest round trip d · D round trip of the slowest exchange, θ how
+    many of them a record takes, δ the part of them that becomes less where a slot has a smaller
+    share.
 
     ``work`` w, κ, s, e with their ``covariance`` · ``waiting`` z, ρ · ``weights`` of the values of
-    ``GRID`` for ln(θ/w); ``None`` where there is no state to exchange · ``noise`` of a reading, as
-    a share, with ``freedom`` degrees of freedom · ``offs`` ln(measured / modelled) of layouts that
-    were seen, and in how many readings.
+    ``DIVIDED`` for δ and of ``GRID`` for ln(θ/w); ``None`` where there is no state to exchange ·
+    ``noise`` of a reading, as a share, with ``freedom`` degrees of freedom · ``offs``
+    ln(measured / modelled) of layouts that were seen, and in how many readings.
     """
 
     work: Floats
@@ -68,20 +73,20 @@ class Exchange:
         return self.expected(layout).rate
 
     def expected(self, layout: Layout) -> Expected:
-        """Records/s with their intervals.
+        """Records/s with their interval.
 
-        The doubt is from the covariance of the work and from what is not known of the exchange;
-        the half-width also from the noise of a reading.
+        From the covariance of the work, what is not known of the exchange, and the noise of a
+        reading, which is greater where few exchanges fit into a window.
         """
-        rate, variance, few = self.modelled(layout)
+        rate, spread, few = self.modelled(layout)
         off, left = self._off(layout)
         rate *= math.exp(off)
-        unknown = variance * left**2
+        work, exchange = self.lane(layout)[1] * left**2, spread * left**2
         width = _quantile(self.freedom) * rate
         return Expected(
             rate=rate,
-            half_width=width * math.sqrt(unknown + self.noise**2 + few**2),
-            doubt=width * math.sqrt(unknown),
+            half_width=width * math.sqrt(work + exchange + self.noise**2 + few**2),
+            doubt=width * math.sqrt(exchange),
         )
 
     def lane(self, layout: Layout) -> tuple[float, float]:
@@ -93,16 +98,16 @@ class Exchange:
         return seconds, float(busiest @ self.covariance @ busiest) / seconds**2
 
     def modelled(self, layout: Layout) -> tuple[float, float, float]:
-        """Records/s, their variance as a share, and the noise of a reading due to exchanges."""
-        seconds, variance = self.lane(layout)
+        """Records/s; as shares their variance and the noise of a reading that exchanges cause."""
+        seconds, _ = self.lane(layout)
         if self.weights is None or not layout.exchange:
-            return 1.0 / seconds, variance, 0.0
-        ratios = np.exp(GRID) * (self.work[0] * layout.exchange / seconds)
+            return 1.0 / seconds, 0.0, 0.0
+        ratios = exchange_ratios(layout, float(self.work[0]), seconds)
         slower = 1.0 / longer(ratios)
-        mean = float(self.weights @ slower)
-        spread = float(self.weights @ (slower - mean) ** 2) / mean**2
-        few = EXCHANGE_NOISE * float(self.weights @ later(ratios))
-        return mean / seconds, variance + spread, few
+        mean = float((self.weights * slower).sum())
+        spread = float((self.weights * (slower - mean) ** 2).sum()) / mean**2
+        few = EXCHANGE_NOISE * float((self.weights * later(ratios)).sum())
+        return mean / seconds, spread, few
 
     def _off(self, layout: Layout) -> tuple[float, float]:
         """How far readings of this very layout are off the model, and what they leave to it."""
@@ -123,6 +128,13 @@ def work_row(layout: Layout, *, host: bool) -> Floats:
 def waiting_row(layout: Layout) -> Floats:
     """How z and ρ make up what it waits."""
     return np.array([1.0, layout.most * layout.delay])
+
+
+def exchange_ratios(layout: Layout, work: float, lane: float) -> Floats:
+    """Z / l for every δ of ``DIVIDED`` (rows) and ln(θ/w) of ``GRID`` (columns)."""
+    parts = 1.0 - DIVIDED + DIVIDED * layout.most / USUAL_SHARE
+    ratios: Floats = np.outer(parts * (work * layout.exchange / lane), np.exp(GRID))
+    return ratios
 
 
 @lru_cache(maxsize=256)

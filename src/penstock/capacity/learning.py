@@ -11,10 +11,12 @@ import numpy as np
 from scipy.optimize import nnls
 
 from penstock.capacity.exchange import (
+    DIVIDED,
     EXCHANGE_NOISE,
     GRID,
     Exchange,
     Floats,
+    exchange_ratios,
     waiting_row,
     work_row,
 )
@@ -158,20 +160,20 @@ def _waiting(full: Sequence[_Full], work: float) -> Floats:
 
 
 def _usual() -> Floats:
-    """Weights of ln(θ/w) before anything was read."""
+    """Weights of δ and ln(θ/w) before anything was read."""
     weights = np.exp(-(((GRID - math.log(EXCHANGING)) / SPREAD) ** 2) / 2.0)
-    return np.asarray(weights / weights.sum())
+    return np.tile(weights / weights.sum(), (len(DIVIDED), 1)) / len(DIVIDED)
 
 
 def _exchange(full: Sequence[_Full], model: Exchange) -> Floats:
-    """Weights of ln(θ/w): of each value, how likely the readings are if it is true."""
+    """Weights of δ and ln(θ/w): of each pair, how likely the readings are if it is true."""
     score = np.log(_usual())
     for f in full:
         r = f.reading
         if not r.layout.exchange:
             continue
         lane = f.busy + float(waiting_row(r.layout) @ model.waiting)
-        ratios = np.exp(GRID) * (model.work[0] * r.layout.exchange / lane)
+        ratios = exchange_ratios(r.layout, float(model.work[0]), lane)
         late = np.clip(later(ratios), LEAST, MOST)
         off = math.log(1.0 / (r.rate * lane)) - np.log(longer(ratios))
         squares = NOISE**2 + (EXCHANGE_NOISE * late) ** 2

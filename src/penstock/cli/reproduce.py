@@ -51,12 +51,13 @@ PAPERS: Mapping[str, Paper] = {
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(PAPERS)}.")],
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of every cell.", show_default="30; mead 10")
+        int | None, typer.Option(help="Runs of every cell.", show_default="30; mead 10, geo 25")
     ] = None,
     first_seed: Annotated[
         int | None,
         typer.Option(
-            help="The first seed; low ones calibrated queries.", show_default="3000; mead 0"
+            help="The first seed; low ones calibrated queries.",
+            show_default="3000; mead 0, geo 4000",
         ),
     ] = None,
     workers: Annotated[

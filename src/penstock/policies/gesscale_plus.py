@@ -41,8 +41,9 @@ class Memory(TypedDict):
 class Forecast:
     """What a set of slots is expected to do: records/s.
 
-    ``half_width`` of the 95 % interval of a reading, ``doubt`` that of the mean of many ·
-    ``candidate`` how to get there; nothing to add or remove for the set that is there.
+    ``half_width`` of the 95 % interval of a reading, ``doubt`` the part of it that is due to what
+    is not known of the exchange · ``candidate`` how to get there; nothing to add or remove for the
+    set that is there.
     """
 
     candidate: Candidate
@@ -191,22 +192,30 @@ class GesscalePlus:
         return _to(unit, chosen, why if str(chosen) in why else f"{why}; {chosen}")
 
     def _best(self, sets: Sequence[Forecast], tried: frozenset[int]) -> Forecast:
-        """Where no set reaches the target: one that is better by more than chance, or one more.
+        """Where no set reaches the target: the smallest that is about as good as any.
 
-        A set that was there before, or that is smaller, must be better even if its prediction is
-        somewhat too high; one node more that was never there may be so if it is somewhat too low.
+        A set that was there before, or that is smaller than the present one, must be better even if
+        its prediction is somewhat too high. One node more that was never there is worth a try if it
+        would be better with a prediction that is somewhat too low.
         """
         here = sets[-1]
-        worth = {here.slots: (0.0, here)}
+        least = here.rate * (1.0 + self.gain)
+        worth = [
+            (f.rate - f.doubt / 2.0 * (f.slots < here.slots or f.slots in tried), f)
+            for f in sets[:-1]
+        ]
+        most = max((value for value, _ in worth), default=0.0)
+        if most > least:
+            good = [f for value, f in worth if value >= most / (1.0 + self.gain)]
+            return min(good, key=lambda f: f.slots)
         for f in sets[:-1]:
-            share = 0.0
-            if f.slots < here.slots or f.slots in tried:
-                share = -0.5
-            elif f.slots == here.slots + 1:
-                share = 0.5
-            worth[f.slots] = (f.rate + share * f.doubt, f)
-        value, best = max(worth.values(), key=lambda pair: pair[0])
-        return best if value > here.rate * (1.0 + self.gain) else here
+            if (
+                f.slots == here.slots + 1
+                and f.slots not in tried
+                and f.rate + f.doubt / 2.0 > least
+            ):
+                return f
+        return here
 
     def _fewer(
         self, unit: Unit, model: Exchange, layouts: Layouts, here: Forecast, wanted: float
