@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.capacity.exchange import DIVIDED, GRID, Exchange
 from penstock.capacity.learning import learn, teaches
 from penstock.capacity.readings import MOST, Layout, Reading, remember
-from penstock.capacity.slowest import later, longer
+from penstock.capacity.slowest import stretched
 from penstock.core.errors import InputError
 
 WORK, SOURCE, SENDING = 60e-6, 0.5e-6, 2e-6
@@ -31,8 +31,8 @@ def truth(at: Layout, *, theta: float = 0.0, rho: float = 0.0) -> Reading:
     n = at.slots
     host = WORK * at.host + SOURCE + SENDING * (1 - at.host)
     lane = max(host, WORK * at.rest) + rho * at.most * at.delay
-    ratio = theta * at.exchange / lane
-    rate = 1.0 / (lane * float(longer(ratio)))
+    longer, later = map(float, stretched(theta * at.exchange / lane))
+    rate = 1.0 / (lane * longer)
     return Reading(
         layout=at,
         rate=rate,
@@ -42,7 +42,7 @@ def truth(at: Layout, *, theta: float = 0.0, rho: float = 0.0) -> Reading:
         rest=rate * WORK * (1 - at.host) if n > 1 else None,
         rest_share=1 - at.host,
         source=rate * (SOURCE + SENDING * (1 - at.host)),
-        waits=float(later(ratio)),
+        waits=later,
     )
 
 
@@ -77,7 +77,7 @@ def test_an_exchange_costs_what_the_later_of_both_does(row: int, part: float) ->
     weights[row, 20] = 1.0
     theta = math.exp(GRID[20]) * WORK
     at = layout(4, exchange=17e-6 / theta)
-    assert 1.0 / known(weights=weights).at(at) == pytest.approx(17e-6 * float(longer(part)))
+    assert 1.0 / known(weights=weights).at(at) == pytest.approx(17e-6 * float(stretched(part)[0]))
 
 
 def test_the_interval_is_students() -> None:

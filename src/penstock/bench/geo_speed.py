@@ -216,10 +216,18 @@ def _seen(rtt: LatencyMap, used: int, *, held: float) -> Snapshot:
     nodes = rtt.nodes[:used]
     rate = _mst(used, rtt.worst(nodes)) if held else _mst(10, 0.0)
     offered = 2.0 * rate if held else rate
+    busy = 1.0 if held else 10 / used
     seen = OperatorSeen(
-        parallelism=1.0, arrival_rate=rate, output_rate=rate, busy=1.0, idle=0.0, backpressured=0.0
+        parallelism=1.0,
+        arrival_rate=rate,
+        output_rate=rate,
+        busy=busy,
+        idle=1.0 - busy,
+        backpressured=0.0,
     )
-    source = replace(seen, offered_rate=offered, lag=0.0, busy=1.0 - held, backpressured=held)
+    source = replace(
+        seen, offered_rate=offered, lag=0.0, busy=1.0 - held, idle=0.0, backpressured=held
+    )
     return Snapshot(
         time=60.0,
         window=60.0,

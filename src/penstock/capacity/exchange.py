@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from penstock.capacity.readings import Layout
-from penstock.capacity.slowest import later, longer
+from penstock.capacity.slowest import stretched
 
 CONFIDENCE = 0.95
 GRID = np.linspace(math.log(1e-2), math.log(1e3), 61)  # of ln(θ / w), θ / w per second
@@ -103,10 +103,11 @@ class Exchange:
         if self.weights is None or not layout.exchange:
             return 1.0 / seconds, 0.0, 0.0
         ratios = exchange_ratios(layout, float(self.work[0]), seconds)
-        slower = 1.0 / longer(ratios)
+        longer, later = stretched(ratios)
+        slower = 1.0 / longer
         mean = float((self.weights * slower).sum())
         spread = float((self.weights * (slower - mean) ** 2).sum()) / mean**2
-        few = EXCHANGE_NOISE * float((self.weights * later(ratios)).sum())
+        few = EXCHANGE_NOISE * float((self.weights * later).sum())
         return mean / seconds, spread, few
 
     def _off(self, layout: Layout) -> tuple[float, float]:

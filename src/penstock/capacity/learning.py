@@ -22,7 +22,7 @@ from penstock.capacity.exchange import (
 )
 from penstock.capacity.measurements import NEAR
 from penstock.capacity.readings import Reading
-from penstock.capacity.slowest import later, longer
+from penstock.capacity.slowest import stretched
 from penstock.core.errors import InputError
 
 NOISE, NOISE_WORTH = 0.05, 4.0  # of a reading, as a share; worth so many degrees of freedom
@@ -98,12 +98,11 @@ class _Full:
         busy = model.lane(r.layout)[0] if r.busiest is None else r.busiest * seconds
         lane = seconds
         if model.weights is not None and r.waits is not None and r.layout.exchange:
-            lane /= float(longer(np.interp(r.waits, _SHARES, _RATIOS)))
+            lane /= float(np.interp(r.waits, _LATER, _LONGER))
         return cls(reading=r, busy=busy, lane=max(lane, busy))
 
 
-_RATIOS = np.linspace(0.0, 2.2, 441)  # of exchange to work, and the share of time it decides
-_SHARES = later(_RATIOS)
+_LONGER, _LATER = stretched(np.linspace(0.0, 2.2, 441))
 
 
 def _work(readings: Sequence[Reading]) -> tuple[Floats, Floats]:
@@ -174,8 +173,9 @@ def _exchange(full: Sequence[_Full], model: Exchange) -> Floats:
             continue
         lane = f.busy + float(waiting_row(r.layout) @ model.waiting)
         ratios = exchange_ratios(r.layout, float(model.work[0]), lane)
-        late = np.clip(later(ratios), LEAST, MOST)
-        off = math.log(1.0 / (r.rate * lane)) - np.log(longer(ratios))
+        longer, later = stretched(ratios)
+        late = np.clip(later, LEAST, MOST)
+        off = math.log(1.0 / (r.rate * lane)) - np.log(longer)
         squares = NOISE**2 + (EXCHANGE_NOISE * late) ** 2
         score -= r.count * (off**2 / squares + np.log(squares)) / 2.0
         if r.waits is not None:

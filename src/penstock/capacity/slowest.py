@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gamma, gammainc
@@ -32,33 +30,20 @@ def slowest(times: npt.ArrayLike) -> float:
     return float(most * total ** (1.0 / SHAPE))
 
 
-@overload
-def longer(ratio: float) -> float: ...
-@overload
-def longer(ratio: Floats) -> Floats: ...
-def longer(ratio: float | Floats) -> float | Floats:
-    """E max(1, X), X of scale ``ratio``: how much longer a step takes that ends with the later.
+def stretched(ratio: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """How a step is stretched that takes 1 alone and waits for X, of scale ``ratio``.
 
-    = exp(−u) + ratio · γ(1 − 1/p, u), u = ratio^p, γ the lower incomplete gamma function. So 1 for
-    a small ratio, and the ratio times Γ(1 − 1/p) for a large one.
+    E max(1, X) = exp(−u) + ratio · γ(1 − 1/p, u), u = ratio^p, γ the lower incomplete gamma
+    function: 1 for a small ratio, ratio · Γ(1 − 1/p) for a large one. And the share of that time
+    which passes in steps where X is above 1.
 
-    >>> [round(longer(ratio), 3) for ratio in (0.1, 0.5, 1.0, 2.0)]
-    [1.0, 1.021, 1.313, 2.451]
+    >>> longer, later = stretched([0.1, 0.5, 1.0, 2.0])
+    >>> longer.round(3).tolist(), later.round(3).tolist()
+    ([1.0, 1.021, 1.313, 2.451], [0.0, 0.08, 0.72, 1.0])
     """
-    power = np.power(ratio, SHAPE)
-    most: float | Floats = np.exp(-power) + ratio * gammainc(_REST, power) * gamma(_REST)
-    return most
-
-
-@overload
-def later(ratio: float) -> float: ...
-@overload
-def later(ratio: Floats) -> Floats: ...
-def later(ratio: float | Floats) -> float | Floats:
-    """The share of that time which passes in steps where X is above 1.
-
-    >>> [round(later(ratio), 3) for ratio in (0.1, 0.5, 1.0, 2.0)]
-    [0.0, 0.08, 0.72, 1.0]
-    """
-    share: float | Floats = 1.0 - np.exp(-np.power(ratio, SHAPE)) / longer(ratio)
-    return share
+    values = np.asarray(ratio, dtype=np.float64)
+    power = values**SHAPE
+    alone = np.exp(-power)
+    longer: Floats = alone + values * gammainc(_REST, power) * gamma(_REST)
+    later: Floats = 1.0 - alone / longer
+    return longer, later

@@ -26,7 +26,7 @@ from penstock.policies.reason import listed
 from penstock.policies.round_trips import RoundTrips, no_round_trips, remembered, smoothed
 from penstock.policies.units import Unit, input_of, units_of
 
-HOPELESS = 0.5  # of the input: sets that do less are not looked at any further
+HOPELESS = 0.8  # of the input: sets that do less even without exchange are not looked at closely
 
 
 class Memory(TypedDict):
@@ -221,16 +221,13 @@ class GesscalePlus:
         self, unit: Unit, model: Exchange, layouts: Layouts, here: Forecast, wanted: float
     ) -> Move:
         """The smallest set that is enough for sure."""
-        chosen = here
-        for candidate in layouts.fewer():
+        for candidate in reversed(list(layouts.fewer())):
+            if 1.0 / model.lane(candidate.layout)[0] < HOPELESS * wanted:
+                continue
             found = Forecast.of(model, candidate)
-            if found.rate < HOPELESS * wanted:
-                break
             if min(found.rate - found.half_width, found.rate / (1.0 + self.spare)) >= wanted:
-                chosen = found
-        if chosen is here:
-            return Move(unit=unit, why=f"keeps up with {_rate(wanted)}/s; {here}")
-        return _to(unit, chosen, f"input {_rate(wanted)}/s; {chosen}")
+                return _to(unit, found, f"input {_rate(wanted)}/s; {found}")
+        return Move(unit=unit, why=f"keeps up with {_rate(wanted)}/s; {here}")
 
 
 def forecasts(seen: Snapshot, memory: Memory, pool: str) -> list[Forecast]:
