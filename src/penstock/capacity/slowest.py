@@ -39,7 +39,7 @@ def stretched(ratio: npt.ArrayLike) -> tuple[Floats, Floats]:
 
     >>> longer, later = stretched([0.1, 0.5, 1.0, 2.0])
     >>> longer.round(3).tolist(), later.round(3).tolist()
-    ([1.0, 1.021, 1.313, 2.451], [0.0, 0.08, 0.72, 1.0])
+    ([1.0, 1.021, 1.275, 2.451], [0.0, 0.08, 0.711, 1.0])
     """
     values = np.asarray(ratio, dtype=np.float64)
     power = values**SHAPE

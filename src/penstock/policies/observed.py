@@ -21,7 +21,8 @@ def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
 
     Those that back pressure points at can not. It points at nobody where slots wait for each other
     over the network [arsalane24, IV-C]: then records wait in front of a source all the time though
-    nobody is held back, and what they wait for is the busiest of the units below.
+    nobody is held back, and what they wait for is the busiest of the units below (where nobody
+    tells who is busy, one with state).
     """
     found: dict[str, str] = {}
     for unit in units:
@@ -30,9 +31,9 @@ def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
             continue
         idles = not unit.above and unit.below and _busy(seen, unit) < WORKING
         found[unit.pool] = limit.why if limit.reached and not idles else ""
-    below = [unit for unit in units if unit.above and unit.pool in found and _busy(seen, unit)]
+    below = [unit for unit in units if unit.above and unit.pool in found]
     if below and not any(found.values()) and any(_waits_at(seen, n) for n in seen.pipeline.sources):
-        slowest = max(below, key=lambda unit: max(_loads(seen, unit)))
+        slowest = max(below, key=lambda unit: (_busiest(seen, unit), _stateful(seen, unit)))
         held = max(seen.operators[name].backpressured or 0.0 for name in slowest.above)
         found[slowest.pool] = f"records waited all the time, though back pressure is {held:.2f}"
     return found
@@ -83,6 +84,14 @@ def _loads(seen: Snapshot, unit: Unit) -> list[float]:
 def _busy(seen: Snapshot, unit: Unit) -> float:
     loads = _loads(seen, unit)
     return sum(loads) / len(loads) if loads else 0.0
+
+
+def _busiest(seen: Snapshot, unit: Unit) -> float:
+    return max(_loads(seen, unit), default=0.0)
+
+
+def _stateful(seen: Snapshot, unit: Unit) -> bool:
+    return any(seen.pipeline.operators[name].stateful for name in unit.members)
 
 
 def _waits_at(seen: Snapshot, name: str) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from penstock.bench.geo.cells import Cell
+from penstock.bench.geo.views import VIEWS
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Snapshot
@@ -14,7 +16,7 @@ from penstock.core.sanity import believable
 from penstock.policies import create
 from penstock.policies.calibration import model_of as mst_of
 from penstock.policies.gesscale import Gesscale
-from penstock.policies.gesscale_plus import GesscalePlus, forecasts
+from penstock.policies.gesscale_plus import Forecast, GesscalePlus, Memory, forecasts
 from penstock.simulator.geo import GeoEngine
 from penstock.simulator.geo.setups import NODES, RATE
 from penstock.workloads.patterns import Constant
@@ -33,7 +35,8 @@ class Look:
     ``rate`` records/s taken in · ``held`` share of the time in which the source was held back ·
     ``busy`` shares by instance · ``wanted`` slots that Gesscale, or the auto-scaler of the run,
     asked for · what was foretold of this level before it was reached, by Gesscale and by
-    ``gesscale+``, with the half-width of the latter's 95 % interval.
+    ``gesscale+``, with the half-width of the latter's 95 % interval; and by ``gesscale+`` with
+    each of ``VIEWS``.
     """
 
     slots: int
@@ -44,6 +47,7 @@ class Look:
     gesscale: float | None = None
     plus: float | None = None
     plus_width: float | None = None
+    views: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +96,9 @@ def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
     job = cell.condition.job
     gesscale, plus = Gesscale(), GesscalePlus()
     simple, learnt = gesscale.start(seed), plus.start(seed)
+    blind = {name: plus.start(seed) for name in VIEWS}
     looks: list[Look] = []
-    foretold: dict[str, float | None] = {}
+    foretold: dict[str, Any] = {}
     for level in range(1, NODES + 1):
         check()
         seen = _window(engine, restart=level > 1)
@@ -101,18 +106,23 @@ def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         _, learnt = plus.decide(seen, learnt)
         need = proposal.needs.get(job)
         wanted = level if need is None else round(need.slots)
-        looks.append(replace(_look(seen, job, wanted), **foretold))  # type: ignore[arg-type]
+        looks.append(replace(_look(seen, job, wanted), **foretold))
         if level == NODES:
             break
-        more = next(f for f in forecasts(seen, learnt, job) if f.slots == level + 1)
-        node = more.candidate.add_on[0]
+        for name, view in VIEWS.items():
+            _, blind[name] = plus.decide(view(seen), blind[name])
+        more = _next(seen, learnt, job)
         mst = mst_of(simple["pools"][job], PARAMETERS)
         foretold = {
             "gesscale": None if mst is None else mst.at(more.slots, more.candidate.layout.delay),
             "plus": more.rate,
             "plus_width": more.half_width,
+            "views": tuple(
+                _next(view(seen), blind[name], job).rate for name, view in VIEWS.items()
+            ),
         }
-        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=(node,))
+        add_on = more.candidate.add_on
+        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=add_on)
         engine.apply({job: change})
     return Outcome(key=cell.key, seed=seed, looks=tuple(looks))
 
@@ -132,6 +142,12 @@ def _scaled(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         looks.append(_look(decision.seen, job, decision.targets[job].slots))
         reason, restart = decision.proposal.reason, decision.applied
     return Outcome(key=cell.key, seed=seed, looks=tuple(looks), reason=reason)
+
+
+def _next(seen: Snapshot, memory: Memory, job: str) -> Forecast:
+    """Of one instance more."""
+    slots = seen.slots(job) + 1
+    return next(f for f in forecasts(seen, memory, job) if f.slots == slots)
 
 
 def _window(engine: GeoEngine, *, restart: bool) -> Snapshot:

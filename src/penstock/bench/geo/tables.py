@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.bench.geo import cells, paper
 from penstock.bench.geo.cells import Condition, Scaler
 from penstock.bench.geo.runner import Outcomes, mean
+from penstock.bench.geo.views import VIEWS
 from penstock.bench.grid import NONE, Grid, percent
 from penstock.simulator.geo.setups import NODES, RATE
 
 LEVELS = range(1, NODES + 1)
 SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
+SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 
 
 def all_tables(outcomes: Outcomes) -> list[Grid]:
@@ -23,6 +25,7 @@ def all_tables(outcomes: Outcomes) -> list[Grid]:
         *(throughput(outcomes, job, chosen) for job, chosen in jobs.items()),
         *(predictions(outcomes, job, chosen) for job, chosen in jobs.items()),
         errors(outcomes, conditions),
+        told(outcomes, jobs),
         mostly_delayed(outcomes),
         ends(outcomes),
     ]
@@ -115,6 +118,37 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
         ),
         words=2,
     )
+
+
+def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
+    """How much predictions of ``gesscale+`` depend on what an engine tells."""
+    rows = []
+    for place, view in enumerate((None, *VIEWS)):
+        row = [view or "everything"]
+        for conditions in jobs.values():
+            row += [_seen_by(outcomes, condition, place - 1) for condition in conditions]
+        rows.append(tuple(row))
+    header = ["told"]
+    for job, conditions in jobs.items():
+        header += [
+            f"{paper.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
+        ]
+    return Grid(
+        title="Mean errors of gesscale+ by what the engine tells",
+        header=tuple(header),
+        rows=tuple(rows),
+        notes=("each job with no delay, with 25 and with 25 ± 10 ms (±)",),
+    )
+
+
+def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
+    looks = [look for run in outcomes.of(condition) for look in run.looks[1:]]
+    found = [
+        abs((look.plus if place < 0 else look.views[place]) / look.rate - 1.0)
+        for look in looks
+        if look.plus is not None and look.views
+    ]
+    return percent(mean(found)) if found else NONE
 
 
 def mostly_delayed(outcomes: Outcomes) -> Grid:
