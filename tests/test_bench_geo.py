@@ -10,8 +10,10 @@ from penstock.bench.geo import cells, findings, tables
 from penstock.bench.geo.cells import Cell, Condition
 from penstock.bench.geo.experiment import LOOKS, Look, Outcome, run
 from penstock.bench.geo.runner import Outcomes
+from penstock.bench.geo.views import VIEWS
 from penstock.core.errors import EngineError
 from penstock.simulator.geo.setups import NODES
+from tests.far_scenarios import SKEWED, far, seen_on
 
 MAP = Condition(job="map", case="none")
 FAR = cells.mostly_delayed()[1]
@@ -194,10 +196,28 @@ def test_tables_fit_into_80_columns() -> None:
     console = Console(width=80, record=True, file=None, quiet=True)
     found = tables.all_tables(made())
     titles = [grid.title for grid in found]
-    assert len(titles) == 10 and titles[0].startswith("Figure 6.")
+    assert len(titles) == 11 and titles[0].startswith("Figure 6.")
     for grid in found:
         console.print(grid.rich())
         assert "…" not in console.export_text()
+
+
+def test_views_hide_what_they_say(done: Outcome) -> None:
+    seen = seen_on(far(SKEWED), 2, 200_000.0)
+    assert seen.groups and VIEWS["no key groups"](seen).groups == {}
+    assert VIEWS["no idle time"](seen).operators["source"].idle is None
+    bare = VIEWS["throughput alone"](seen)
+    assert bare.groups == {} and bare.operators["job"].busy is None
+    assert all(slot.load is None for slot in bare.pools["job"])
+    assert bare.operators["source"].backpressured == seen.operators["source"].backpressured
+    assert all(len(x.views) == len(VIEWS) for x in done.looks[1:])
+
+
+def test_the_table_of_what_is_told_counts_errors_of_each_view() -> None:
+    cell = Cell(condition=MAP, scaler="levels")
+    run_ = outcome(cell, [1000.0] * 10, plus=1100.0, views=(1200.0, 900.0, 1000.0, 500.0))
+    grid = tables.told(Outcomes(runs=(run_,)), {"map": [MAP]})
+    assert [row[1] for row in grid.rows] == ["10 %", "20 %", "10 %", "0 %", "50 %"]
 
 
 def test_the_table_of_ends_names_what_is_enough() -> None:

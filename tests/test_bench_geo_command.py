@@ -52,7 +52,7 @@ def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -
     plain = json.loads((done.folder / "geo.json").read_text(encoding="utf-8"))
     assert plain == done.document()
     assert [f["id"] for f in plain["findings"]] == list("abcdefghijklmno")
-    assert [len(t["rows"]) for t in plain["tables"]] == [10, 10, 10, 10, 9, 9, 9, 9, 10, 11]
+    assert [len(t["rows"]) for t in plain["tables"]] == [10, 10, 10, 10, 9, 9, 9, 9, 5, 10, 11]
 
 
 def test_a_finished_run_is_shown_again_without_running(
@@ -108,8 +108,6 @@ def test_seeds_of_its_own() -> None:
 def test_bad_numbers_are_refused() -> None:
     with pytest.raises(InputError, match="--seeds 0"):
         Plan(seeds=0)
-    result = invoke("geo", "--extended")
-    assert isinstance(result.exception, InputError) or result.exit_code == 2
 
 
 def test_a_folder_of_another_paper_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Paper:
 PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
-    "gesscale": Paper(),
+    "gesscale": Paper(extended=True),
     "geo": Paper(),
 }
 

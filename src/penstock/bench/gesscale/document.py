@@ -43,12 +43,15 @@ def text(
     seeds: int,
     first_seed: int,
     usual_seed: int,
+    extended: bool = False,
     pictures: str,
 ) -> str:
     """Markdown; ``pictures`` stands before the names of the pictures."""
     command = f"penstock reproduce gesscale --seeds {seeds}"
     if first_seed != usual_seed:
         command += f" --first-seed {first_seed}"
+    if extended:
+        command += " --extended"
     return markdown(
         title=TITLE,
         command=command,
