@@ -32,6 +32,7 @@ from tests.far_scenarios import (
     sizes,
 )
 from tests.microbatch_examples import single
+from tests.test_policies import CHAIN, but, needs, snapshot
 
 
 def learnt(*levels: int, rate: float = 200_000.0) -> Memory:
@@ -157,6 +158,29 @@ class TestNoneIsEnough:
         eager = decisions(far(SKEWED), 100_000.0)
         lazy = decisions(far(SKEWED), 100_000.0, policy=GesscalePlus(gain=1.0))
         assert sizes(lazy)[-1] == 1 < sizes(eager)[-1]
+
+
+class TestChains:
+    """Several pools in a row."""
+
+    def test_what_would_be_next_grows_with_what_holds_it_up(self) -> None:
+        """Map takes 10,000 of 15,000 with 4 slots, which is all it can; sinks are 0.9 busy.
+
+        Each needs 4 · 1.5 · 1.05 = 6.3 or 0.9 times that: 7 and 6. Sure of one more at first. One
+        slot is enough for sources that are a tenth busy.
+        """
+        held = snapshot(CHAIN, {"source": 0.9}, offered_rate=15_000.0)
+        held = but(but(held, "map", busy=1.0, idle=0.0), "sink", busy=0.9, idle=0.1)
+        first, _ = GesscalePlus().decide(held, GesscalePlus().start(1))
+        assert needs(first) == {"source": 1.0, "map": 5.0, "sink": 5.0}
+        assert "sink 4→5: it would be the next to hold others up" in first.reason
+        bold, _ = GesscalePlus(sure=1.0).decide(held, GesscalePlus().start(1))
+        assert needs(bold) == {"source": 1.0, "map": 7.0, "sink": 6.0}
+
+    def test_while_all_keep_up_nobody_is_next(self) -> None:
+        calm = but(snapshot(CHAIN, offered_rate=10_000.0, lag=0.0), "sink", busy=1.0, idle=0.0)
+        proposal, _ = GesscalePlus().decide(calm, GesscalePlus().start(1))
+        assert "sink" not in needs(proposal)
 
 
 class TestLess:

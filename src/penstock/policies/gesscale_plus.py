@@ -111,6 +111,7 @@ class GesscalePlus:
         seen = replace(seen, rtt=rtt)
         units = units_of(seen.pipeline)
         limits = at_limit(seen, units)
+        held_up = any(limits.values())
         demand = demand_of(seen)
         free = list(seen.free_nodes)
         pools: dict[str, Experience] = {}
@@ -118,7 +119,7 @@ class GesscalePlus:
         for unit in units:
             known = memory["pools"].get(unit.pool) or no_experience()
             move, pools[unit.pool] = self._unit(
-                seen, unit, known, limits.get(unit.pool), input_of(unit, demand), free
+                seen, unit, known, limits.get(unit.pool), input_of(unit, demand), free, held_up
             )
             moves.append(move)
             free = [node for node in free if move.place is None or node not in move.place.add_on]
@@ -142,8 +143,13 @@ class GesscalePlus:
         limit: str | None,
         wanted: float | None,
         free: Sequence[str],
+        held_up: bool,
     ) -> tuple[Move, Experience]:
-        """What becomes of one pool; ``limit`` why it can do no more, empty if it can."""
+        """What becomes of one pool; ``limit`` why it can do no more, empty if it can.
+
+        ``held_up`` whether any pool can do no more: then one that can is short all the same if it
+        could not take in what would come without that.
+        """
         if limit is None or not seen.slots(unit.pool):
             return Move(unit=unit, why="its throughput was not measured", known=False), known
         layouts = Layouts(seen, unit)
@@ -159,6 +165,8 @@ class GesscalePlus:
         if model is None:
             return Move(unit=unit, why="nothing was learnt of it yet"), known
         here = Forecast.of(model, Candidate(layout=layouts.here()))
+        if not limit and held_up and here.rate < wanted:
+            limit = "it would be the next to hold others up"
         if not limit:
             return self._fewer(unit, model, layouts, here, wanted), known
         if here.rate >= wanted:
