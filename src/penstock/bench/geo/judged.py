@@ -21,9 +21,10 @@ class Judged(TypedDict):
     why: str
 
 
-def judged(*, claim: str, paper: str, ours: str, good: bool, why: str = "") -> Judged:
+def judged(*, claim: str, paper: str, ours: str, good: bool | Verdict, why: str = "") -> Judged:
     """With its verdict."""
-    return {"claim": claim, "paper": paper, "ours": ours, "verdict": bound(good), "why": why}
+    verdict = bound(good) if isinstance(good, bool) else good
+    return {"claim": claim, "paper": paper, "ours": ours, "verdict": verdict, "why": why}
 
 
 def of(job: str, case: Case) -> Condition:

@@ -11,6 +11,8 @@ from penstock.bench.geo.cells import Cell, Condition, Scaler
 from penstock.bench.geo.experiment import Look, Outcome
 from penstock.bench.geo.experiment import run as run_cell
 from penstock.bench.lanes import Progress
+from penstock.bench.statistics import paired
+from penstock.bench.thesis.judging import Verdict
 from penstock.simulator.geo.setups import NODES, RATE
 
 WHOLE = 0.98  # of the load
@@ -47,6 +49,12 @@ class Outcomes:
     def rate(self, condition: Condition, slots: int) -> float:
         """Mean records/s at a level."""
         return mean([look.rate for look in self.level(condition, slots)])
+
+    def less(self, condition: Condition, slots: int, base: int) -> Verdict:
+        """Whether a level does less than another, run by run: by the interval of the difference."""
+        pairs = [[look.rate for look in self.level(condition, n)] for n in (slots, base)]
+        verdict = paired(*pairs).verdict
+        return "tie" if verdict == "tie" else "held" if verdict == "lower" else "not held"
 
     def full(self, condition: Condition) -> int | None:
         """The fewest instances that take in the whole load in the mean; ``None``: none do.
