@@ -87,6 +87,16 @@ class Outcomes:
         levels = range(2, NODES + 1)
         return [error for n in levels for error in self.errors(condition, n, scaler)]
 
+    def inside(self, condition: Condition) -> float | None:
+        """How often the next level is measured within the 95 % interval of ``gesscale+``."""
+        looks = [look for run in self.of(condition) for look in run.looks]
+        found = [
+            abs(look.plus - look.rate) <= look.plus_width
+            for look in looks
+            if look.plus is not None and look.plus_width is not None
+        ]
+        return mean(found) if found else None
+
 
 def mean(values: Sequence[float]) -> float:
     """Of at least one value."""

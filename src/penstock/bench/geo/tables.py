@@ -106,15 +106,27 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
         theirs = paper.WORST.get((condition.job, condition.case))
         row.insert(4, percent(theirs))
         row.append(f"≤ {percent(paper.TARGETS[condition.job])}")
+        row.append(percent(outcomes.inside(condition)))
         rows.append(tuple(row))
     return Grid(
         title="Errors of predictions of levels that had not been seen",
-        header=("job", "delay", "G mean", "G most", "paper", "G+ mean", "G+ most", "wanted"),
+        header=(
+            "job",
+            "delay",
+            "G mean",
+            "G most",
+            "paper",
+            "G+ mean",
+            "G+ most",
+            "wanted",
+            "inside",
+        ),
         rows=tuple(rows),
         notes=(
             "of single runs; G gesscale as far as it scales by itself,",
             "G+ gesscale+ at all levels; paper: the greatest error it names;",
-            "wanted: our aim for the mean of gesscale+",
+            "wanted: our aim for the mean of gesscale+; inside: measured within its",
+            "95 % interval",
         ),
         words=2,
     )

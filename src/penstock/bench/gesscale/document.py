@@ -31,7 +31,7 @@ ABOUT = (
     f"paper's public code, which has it and the text does not, not for {WARM_UP:.0f} s after a "
     f"restart, and at least {LEAST} replicas stay. The speed of a node was calibrated to what "
     "Table III tells of the ideal auto-scaler, on other seeds (docs/geo-simulator.md); what "
-    "distance and waiting cost is our choice, and other choices are in the last table. "
+    "distance and waiting cost is our choice, and other choices are in the table of other set-ups. "
     "While a job is stopped it has no replica."
 )
 
