@@ -212,6 +212,45 @@ def test_records_have_no_unit_and_order_does_not_matter(
     assert again.half_width == pytest.approx(factor * found.half_width, rel=1e-4)
 
 
+shares_of_time = st.none() | st.floats(0.0, 1.05)
+
+
+@settings(max_examples=150)
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(1, 9), st.integers(0, 9), st.floats(1e-3, 1e12), st.booleans(),
+            shares_of_time, shares_of_time, shares_of_time, shares_of_time, shares_of_time,
+            st.floats(1e-4, 1.0), st.floats(1e-4, 1.0), st.floats(0.0, 9.0), st.floats(0.0, 9.0),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    stateful=st.booleans(),
+)  # fmt: skip
+def test_whatever_is_read_something_finite_is_expected(
+    rows: list[tuple[Any, ...]], stateful: bool
+) -> None:
+    readings = []
+    for n, hosts, rate, full, busiest, host, rest, source, waits, a, b, delay, exchange in rows:
+        at = Layout(
+            slots=n, hosts=min(n, hosts), host=a, rest=b, delay=delay, exchange=exchange
+        )  # fmt: skip
+        readings.append(
+            Reading(
+                layout=at, rate=rate, full=full, busiest=busiest, host=host, rest=rest,
+                rest_share=1.0 - a, source=source, waits=waits,
+            )
+        )  # fmt: skip
+    if not any(map(teaches, readings)):
+        return
+    model = learn(readings, stateful=stateful)
+    for reading in readings:
+        found = model.expected(reading.layout)
+        assert math.isfinite(found.rate) and found.rate > 0.0
+        assert math.isfinite(found.half_width) and 0.0 <= found.doubt <= found.half_width
+
+
 def test_readings_fall_into_the_interval_as_often_as_it_says() -> None:
     """Readings with 3 % of noise; the next level foretold from those before."""
     random = np.random.default_rng(5)
@@ -279,7 +318,14 @@ class TestReadings:
             Reading(layout=layout(1), rate=rate, full=True)
 
     @pytest.mark.parametrize(
-        "wrong", [{"slots": 0}, {"hosts": 3}, {"rest": -0.1}, {"delay": math.nan}]
+        "wrong",
+        [
+            {"slots": 0},
+            {"hosts": 3},
+            {"rest": -0.1},
+            {"delay": math.nan},
+            {"host": 0.0, "rest": 0.0},
+        ],
     )
     def test_a_layout_that_cannot_be_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(InputError):

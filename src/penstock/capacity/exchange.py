@@ -14,7 +14,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from penstock.capacity.readings import Layout
 from penstock.capacity.slowest import stretched
@@ -141,4 +140,6 @@ def exchange_ratios(layout: Layout, work: float, lane: float) -> Floats:
 @lru_cache(maxsize=256)
 def _quantile(freedom: float) -> float:
     """Of Student's distribution, for both sides together."""
+    from scipy.special import stdtrit  # here: most commands have no use for it
+
     return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeGuard
 
 import numpy as np
-from scipy.optimize import nnls
 
 from penstock.capacity.exchange import (
     DIVIDED,
@@ -33,6 +33,8 @@ STEADY = 0.5  # of a slot's part: waiting at any distance
 WAITING = 3.0  # waiting per second of round trip: 100 ms cost 0.3 of the work
 EXCHANGING, SPREAD = 3.0, 1.0  # the same of exchanges, most likely; and of its logarithm
 EXCHANGES = 8.0  # in a window, as far as the share of those that come late goes
+ANY = 1e4  # times the work that readings show: no more than that, and no less than one part in it
+IDLE = 1e-6  # busy share below which nothing is learnt of it
 LEAST, MOST = 1e-4, 1.0 - 1e-4  # of such shares: nothing is certain
 
 
@@ -60,7 +62,7 @@ def learn(readings: Sequence[Reading], *, stateful: bool = True) -> Exchange:
 
 def teaches(reading: Reading) -> bool:
     """Whether something can be learnt of a reading."""
-    return reading.full or bool(reading.host) or bool(reading.rest)
+    return bool(_work_rows(reading, math.inf))
 
 
 @lru_cache(maxsize=256)
@@ -98,11 +100,15 @@ class _Full:
         busy = model.lane(r.layout)[0] if r.busiest is None else r.busiest * seconds
         lane = seconds
         if model.weights is not None and r.waits is not None and r.layout.exchange:
-            lane /= float(np.interp(r.waits, _LATER, _LONGER))
+            longer, later = _stretches()
+            lane /= float(np.interp(r.waits, later, longer))
         return cls(reading=r, busy=busy, lane=max(lane, busy))
 
 
-_LONGER, _LATER = stretched(np.linspace(0.0, 2.2, 441))
+@lru_cache(maxsize=1)
+def _stretches() -> tuple[Floats, Floats]:
+    """How much longer steps take, and the share of time in which exchanges decide, both rising."""
+    return stretched(np.linspace(0.0, 2.2, 441))
 
 
 def _work(readings: Sequence[Reading]) -> tuple[Floats, Floats]:
@@ -110,7 +116,7 @@ def _work(readings: Sequence[Reading]) -> tuple[Floats, Floats]:
     rows: list[Floats] = []
     seconds: list[float] = []
     counts: list[float] = []
-    near = min((r.layout.delay for r in readings if r.full), default=0.0) + NEAR
+    near = min((r.layout.delay for r in readings if r.full), default=math.inf) + NEAR
     for r in readings:
         for row, busy in _work_rows(r, near):
             rows.append(row)
@@ -120,27 +126,32 @@ def _work(readings: Sequence[Reading]) -> tuple[Floats, Floats]:
     shares = matrix[:, 0]
     unit = float((values[shares > 0.0] / shares[shares > 0.0]).max(initial=values.max()))
     scale = np.sqrt(counts) / (NOISE * values)
-    usual = np.diag([0.0, 1.0 / COUPLING, 1.0 / SOURCE, 1.0 / SENDING]) / unit
+    usual = np.diag([1.0 / ANY, 1.0 / COUPLING, 1.0 / SOURCE, 1.0 / SENDING]) / unit
     stacked = np.vstack([matrix * scale[:, None], usual])
+    found = _not_negative(stacked, np.append(values * scale, np.zeros(4)))
+    found[0] = max(found[0], unit / ANY)  # a source that does all the work leaves none
     size = np.linalg.norm(stacked, axis=0)
-    found, _ = nnls(stacked / size, np.append(values * scale, np.zeros(4)))
-    known: Floats = stacked.T @ stacked
-    return np.asarray(found / size), np.asarray(np.linalg.inv(known), dtype=np.float64)
+    known = np.linalg.pinv(stacked / size) / size[:, None]  # inverse, of any readings whatever
+    return found, np.asarray(known @ known.T, dtype=np.float64)
 
 
 def _work_rows(r: Reading, near: float) -> list[tuple[Floats, float]]:
     """What a reading says of w, κ, s and e, and the busy share that it says it with."""
     layout = r.layout
     found = []
-    if r.host and layout.hosts:
+    if _told(r.host) and layout.hosts:
         found.append((work_row(layout, host=True), r.host))
-    if r.rest and r.rest_share > 0.0:
+    if _told(r.rest) and r.rest_share > 0.0:
         found.append((np.array([1.0, layout.slots - 1.0, 0.0, 0.0]) * r.rest_share, r.rest))
-    if found and r.source and layout.hosts:
+    if found and _told(r.source) and layout.hosts:
         found.append((np.array([0.0, 0.0, 1.0, 1.0 - layout.host]), r.source))
     if not found and r.full and layout.delay <= near:
         found.append((work_row(layout, host=layout.hosts > 0), 1.0))
     return found
+
+
+def _told(busy: float | None) -> TypeGuard[float]:
+    return busy is not None and busy > IDLE
 
 
 def _waiting(full: Sequence[_Full], work: float) -> Floats:
@@ -153,9 +164,16 @@ def _waiting(full: Sequence[_Full], work: float) -> Floats:
     part = work * float(np.mean([f.reading.layout.most for f in full]))
     usual = np.diag([1.0 / (STEADY * part), 1.0 / (WAITING * work)])
     stacked = np.vstack([rows * scale[:, None], usual])
-    size = np.linalg.norm(stacked, axis=0)
-    found, _ = nnls(stacked / size, np.append(idle * scale, np.zeros(2)))
-    return np.asarray(found / size)
+    return _not_negative(stacked, np.append(idle * scale, np.zeros(2)))
+
+
+def _not_negative(rows: Floats, values: Floats) -> Floats:
+    """Least squares with x ≥ 0."""
+    from scipy.optimize import nnls  # here: most commands have no use for it
+
+    size = np.linalg.norm(rows, axis=0)
+    found, _ = nnls(rows / size, values)
+    return np.asarray(found / size, dtype=np.float64)
 
 
 def _usual() -> Floats:

@@ -39,6 +39,8 @@ class Layout:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0.0):
                 raise InputError(f"layout: {name} = {value} must be a finite number ≥ 0")
+        if not self.most > 0.0:
+            raise InputError("a layout in which no slot has any share of the work")
 
     @property
     def most(self) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gamma, gammainc
 
 SHAPE = 4.0  # p; of one part alone: standard deviation 0.42 of the mean
 
@@ -41,6 +40,8 @@ def stretched(ratio: npt.ArrayLike) -> tuple[Floats, Floats]:
     >>> longer.round(3).tolist(), later.round(3).tolist()
     ([1.0, 1.021, 1.275, 2.451], [0.0, 0.08, 0.711, 1.0])
     """
+    from scipy.special import gamma, gammainc  # here: most commands have no use for it
+
     values = np.asarray(ratio, dtype=np.float64)
     power = values**SHAPE
     alone = np.exp(-power)
