@@ -14,14 +14,18 @@ from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
+from penstock.policies.gesscale import Gesscale
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
+from penstock.policies.mdl_nlunaware import MdlNlunaware
 from penstock.policies.mead import Mead, MeadKingman, MeadMg1
 from penstock.policies.mead_plus import MeadPlus
 from penstock.policies.proactive import Proactive
 from penstock.policies.spark_dra import SparkDra
 from penstock.policies.static import Static
+from penstock.policies.thr_nlaware import ThrNlaware
+from penstock.policies.thr_nlunaware import ThrNlunaware
 
 __all__ = [
     "DECIDING",
@@ -32,9 +36,11 @@ __all__ = [
     "Dhalion",
     "DhalionPlus",
     "Drs",
+    "Gesscale",
     "HpaCpu",
     "HpaPlus",
     "HpaVarga",
+    "MdlNlunaware",
     "Mead",
     "MeadKingman",
     "MeadMg1",
@@ -42,6 +48,8 @@ __all__ = [
     "Proactive",
     "SparkDra",
     "Static",
+    "ThrNlaware",
+    "ThrNlunaware",
     "create",
     "name_of",
     "parameters_of",
@@ -64,6 +72,10 @@ POLICIES: Mapping[str, type[Any]] = {
     "mead-kingman": MeadKingman,
     "cpu-threshold": CpuThreshold,
     "drs": Drs,
+    "gesscale": Gesscale,
+    "mdl-nlunaware": MdlNlunaware,
+    "thr-nlunaware": ThrNlunaware,
+    "thr-nlaware": ThrNlaware,
 }
 DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
 """Those that decide here, on any engine; Spark's own allocation decides inside Spark."""
