@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python -m penstock.bench.speed spread
 	$(BIN)/python -m penstock.bench.mead.speed
 	$(BIN)/python -m penstock.bench.mead.exactness
+	$(BIN)/python -m penstock.bench.geo_speed
 	$(BIN)/penstock prove all
 
 lock: setup
