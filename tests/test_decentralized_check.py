@@ -300,9 +300,7 @@ def test_scenarios_are_all_different_and_give_no_keeper_a_deletion() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "actions"), [((1, 2, 1), 3), ((2, 2, 2), 2), ((2, 2, 2), 3)])
-def test_there_are_as_many_scenarios_as_there_must_be(
-    sizes: tuple[int, ...], actions: int
-) -> None:
+def test_there_are_as_many_scenarios_as_there_must_be(sizes: tuple[int, ...], actions: int) -> None:
     """By generating functions: what one instance and all it creates can do with m actions."""
     other, keeper = [1], [1]
     for m in range(1, actions + 1):
