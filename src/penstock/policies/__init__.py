@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
 from penstock.policies.cpu_threshold import CpuThreshold
+from penstock.policies.decentralized import Decentralized
 from penstock.policies.dhalion import Dhalion
 from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
@@ -29,6 +30,7 @@ __all__ = [
     "POLICIES",
     "CpuThreshold",
     "DS2Plus",
+    "Decentralized",
     "Dhalion",
     "DhalionPlus",
     "Drs",
@@ -64,6 +66,7 @@ POLICIES: Mapping[str, type[Any]] = {
     "mead-kingman": MeadKingman,
     "cpu-threshold": CpuThreshold,
     "drs": Drs,
+    "decentralized": Decentralized,
 }
 DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
 """Those that decide here, on any engine; Spark's own allocation decides inside Spark."""
