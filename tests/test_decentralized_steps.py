@@ -21,7 +21,7 @@ ENGINES = pytest.mark.parametrize(
 )
 THREE = (Probabilistic(),) * 3
 Simulate = Callable[[Setup, Floats, int], Course]
-FIELDS = ("load", "instances", "known", "ideal", "throughput", "messages", "grown", "left")
+FIELDS = ("load", "instances", "known", "ideal", "throughput", "messages", "tried", "grown", "left")
 
 
 def constant(steps: int, *loads: float) -> Floats:

@@ -8,12 +8,9 @@ half, the acknowledgements, in the next; the k starts arrive in the one after. [
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from penstock.decentralized.draws import Floats, Whole, draws, salt
-from penstock.decentralized.policy import Probabilistic
 from penstock.decentralized.steps import PLACES, Course, Recorder, Setup
 
 
@@ -21,68 +18,96 @@ def simulate(setup: Setup, load: Floats, seed: int) -> Course:
     """The same course as message by message, draw for draw."""
     recorder = Recorder(setup, load)
     counts, steps = recorder.counts, len(load)
-    members = [_Operator(setup, seed, number) for number in range(setup.operators)]
+    instances = _Instances(setup, seed)
+    announced = np.zeros((steps + 2, setup.operators), dtype=np.int64)  # by the step of the start
+    told = np.zeros_like(announced)  # acknowledgements, by the step of their receipt
     for step in range(steps):
-        for member in members:
-            member.start(step)
-        known = [member.known for member in members]
+        instances.start(step, announced[step])
+        working = instances.working()
+        known = working + announced[step + 1]
+        shares = load[step] / known
+        factors = np.array(
+            [
+                policy.factor(share, setup.capacity, n)
+                for policy, share, n in zip(
+                    setup.policies, shares.tolist(), known.tolist(), strict=True
+                )
+            ]
+        )
+        tried, grown, left = instances.decide(step, factors)
+        begun = (np.minimum(grown, tried) + left) * _neighbours(known)
+        announced[step + 2], told[step + 1] = grown, begun
+        counts["instances"][step] = working
         counts["known"][step] = known
-        counts["instances"][step] = [len(member.serials) for member in members]
-        for number, member in enumerate(members):
-            share = float(load[step, number]) / known[number]
-            grown, beginners, left = member.decide(step, share, setup.policies[number])
-            counts["grown"][step, number] = grown
-            counts["left"][step, number] = left
-            told = (beginners + left) * setup.neighbours(known, number)
-            for later, messages in enumerate((told, told, grown)):
-                if step + later < steps:
-                    counts["messages"][step + later, number] += messages
+        counts["tried"][step] = tried
+        counts["grown"][step] = grown
+        counts["left"][step] = left
+        counts["messages"][step] = begun + told[step] + announced[step]
     return recorder.course()
 
 
-class _Operator:
-    """The instances of one operator: serials and the steps that trials are counted from."""
+def _neighbours(known: Whole) -> Whole:
+    """|succs| + |preds| of an instance of each operator in a row."""
+    found = np.zeros_like(known)
+    found[1:] += known[:-1]
+    found[:-1] += known[1:]
+    return found
 
-    def __init__(self, setup: Setup, seed: int, number: int) -> None:
-        self.setup = setup
-        self.salt = salt(seed, number)
-        self.serials: Whole = np.arange(setup.instances)
-        offsets = [setup.offset(seed, number, serial) for serial in range(setup.instances)]
-        self.phases: Whole = np.array(offsets, dtype=np.int64)
-        self.created = setup.instances
-        self.waiting: list[tuple[int, int, int]] = []  # step of the start, serials from, to
 
-    @property
-    def known(self) -> int:
-        """Those that work and those that were announced."""
-        return len(self.serials) + sum(end - first for _, first, end in self.waiting)
+class _Instances:
+    """All that work: operators, serials, and the steps that trials are counted from."""
 
-    def start(self, step: int) -> None:
-        """Those announced two steps ago begin to work."""
-        while self.waiting and self.waiting[0][0] == step:
-            _, first, end = self.waiting.pop(0)
-            self.serials = np.concatenate([self.serials, np.arange(first, end)])
-            self.phases = np.concatenate([self.phases, np.full(end - first, step)])
+    def __init__(self, setup: Setup, seed: int) -> None:
+        self._setup = setup
+        each = range(setup.instances)
+        self._salts = np.array([salt(seed, o) for o in range(setup.operators)], dtype=np.uint64)
+        self._operators: Whole = np.repeat(np.arange(setup.operators), setup.instances)
+        self._serials: Whole = np.tile(np.arange(setup.instances), setup.operators)
+        self._phases: Whole = np.array(
+            [setup.offset(seed, o, serial) for o in range(setup.operators) for serial in each]
+        )
+        self._created = np.full(setup.operators, setup.instances)
 
-    def decide(self, step: int, share: float, policy: Probabilistic) -> tuple[int, int, int]:
-        """New ones, how many began a duplication, how many left."""
-        p = policy.factor(share, self.setup.capacity, self.known)
-        if p == 0.0:
-            return 0, 0, 0
-        turn = (step - self.phases) % self.setup.period == 0
-        turn &= self.phases < step
-        serials = self.serials[turn]
-        luck = draws(self.salt, step * PLACES + serials)
-        if p < 0.0:
-            goes = (luck < -p) & (serials > 0)
-            stays = np.ones(len(self.serials), dtype=bool)
-            stays[np.flatnonzero(turn)[goes]] = False
-            self.serials, self.phases = self.serials[stays], self.phases[stays]
-            return 0, 0, int(goes.sum())
-        whole = math.floor(p)
-        more = luck < p - whole
-        grown = whole * len(serials) + int(more.sum())
-        if grown:
-            self.waiting.append((step + 2, self.created, self.created + grown))
-            self.created += grown
-        return grown, len(serials) if whole else int(more.sum()), 0
+    def working(self) -> Whole:
+        """How many there are of each operator."""
+        return np.bincount(self._operators, minlength=self._setup.operators)
+
+    def start(self, step: int, counts: Whole) -> None:
+        """So many of each operator begin to work."""
+        total = int(counts.sum())
+        if not total:
+            return
+        operators = np.repeat(np.arange(self._setup.operators), counts)
+        ends = np.cumsum(counts)
+        serials = self._created[operators] + np.arange(total) - (ends - counts)[operators]
+        self._created += counts
+        self._operators = np.concatenate([self._operators, operators])
+        self._serials = np.concatenate([self._serials, serials])
+        self._phases = np.concatenate([self._phases, np.full(total, step)])
+
+    def decide(self, step: int, factors: Floats) -> tuple[Whole, Whole, Whole]:
+        """Of each operator how many tried, how many they announced and how many left."""
+        most = self._setup.operators
+        turn = np.flatnonzero(
+            ((step - self._phases) % self._setup.period == 0) & (self._phases < step)
+        )
+        operators, serials = self._operators[turn], self._serials[turn]
+        tried = np.bincount(operators, minlength=most)
+        none = np.zeros(most, dtype=np.int64)
+        if not np.any(factors[tried > 0]):
+            return tried, none, none
+        p = factors[operators]
+        whole = np.floor(np.maximum(p, 0.0))
+        luck = draws(self._salts[operators], step * PLACES + serials)
+        hit = luck < np.abs(p) - whole
+        new = np.where(p > 0.0, whole + hit, 0.0)
+        grown = np.bincount(operators, weights=new, minlength=most).astype(np.int64)
+        goes = hit & (p < 0.0) & (serials > 0)
+        left = np.bincount(operators[goes], minlength=most)
+        if np.any(goes):
+            stays = np.ones(len(self._serials), dtype=bool)
+            stays[turn[goes]] = False
+            self._operators = self._operators[stays]
+            self._serials = self._serials[stays]
+            self._phases = self._phases[stays]
+        return tried, grown, left

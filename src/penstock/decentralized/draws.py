@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
+Salts = npt.NDArray[np.uint64]
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = 2**64 - 1
@@ -32,15 +33,15 @@ def draw(salt: int, place: int) -> float:
     return (_mix(salt + place * _STEP) >> 11) * 2.0**-53
 
 
-def draws(salt: int, places: Whole) -> Floats:
-    """The same of many places at once.
+def draws(salts: int | Salts, places: Whole) -> Floats:
+    """The same of many places at once, each with its own salt or all with one.
 
     >>> draws(5, np.array([3])).tolist() == [draw(5, 3)]
     True
     """
     x = places.astype(np.uint64)
     x *= np.uint64(_STEP)
-    x += np.uint64(salt)
+    x += np.uint64(salts) if isinstance(salts, int) else salts
     x ^= x >> np.uint64(30)
     x *= np.uint64(_FIRST)
     x ^= x >> np.uint64(27)

@@ -78,6 +78,7 @@ class _Engine:
             if not turn or not self.protocol.free(self.instances[address]):
                 continue
             number = self.number[address.operator]
+            self.recorder.counts["tried"][step, number] += 1
             share = float(self.recorder.load[step, number]) / known[number]
             luck = draw(self.salts[address.operator], step * PLACES + address.serial)
             policy = setup.policies[number]

@@ -17,7 +17,6 @@ records until it starts. That is why l·n is the load of the operator at any tim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +63,6 @@ class Setup:
         """The loads at which the first instances are what is needed: n·r·C."""
         return [self.instances * p.ratio * self.capacity for p in self.policies]
 
-    def neighbours(self, known: Sequence[int], operator: int) -> int:
-        """|succs| + |preds| of an instance, from how many each operator has."""
-        before = known[operator - 1] if operator else 0
-        return before + (known[operator + 1] if operator + 1 < self.operators else 0)
-
     def offset(self, seed: int, operator: int, serial: int) -> int:
         """The step that the trials of a first instance are counted from, 0 or before it."""
         if not self.spread:
@@ -82,8 +76,8 @@ class Course:
 
     ``load`` records that came · ``instances`` that worked · ``known`` those and the announced ones
     · ``ideal`` L / (r·C) · ``throughput`` what the working instances can process of the load ·
-    ``messages`` of the operator's own scaling that were received · ``grown``, ``left`` instances
-    announced, and that began to leave.
+    ``messages`` of the operator's own scaling that were received · ``tried`` instances that decided
+    · ``grown``, ``left`` instances announced, and that began to leave.
     """
 
     load: Floats
@@ -92,6 +86,7 @@ class Course:
     ideal: Floats
     throughput: Floats
     messages: Whole
+    tried: Whole
     grown: Whole
     left: Whole
 
@@ -109,7 +104,7 @@ class Recorder:
         self.load = load
         self.counts = {
             name: np.zeros(load.shape, dtype=np.int64)
-            for name in ("instances", "known", "messages", "grown", "left")
+            for name in ("instances", "known", "messages", "tried", "grown", "left")
         }
 
     def course(self) -> Course:
