@@ -11,6 +11,10 @@ send a record (``ever``), and who of those has told it that none comes any more 
 first message sent after that became so. Channels keep the order, so all records of a sender have
 arrived when that message has. An instance that terminates before one that could ever send it a
 record has told it so may lose one; otherwise it cannot.
+
+No run is endless: every step lowers a rank, which is never below 0. An action not yet begun weighs
+more than all that it can cause, an announcement more than its acknowledgement, a newborn that waits
+more than its start. A protocol with a step that does not lower the rank is refused.
 """
 
 from __future__ import annotations
@@ -247,7 +251,7 @@ class Model:
 
 
 def _rank(local: Local | None) -> int:
-    """A number that every step lowers, so that no run is endless; see ``Model``."""
+    """What the state of one instance adds to the rank."""
     if local is None:
         return 0
     waiting = 2 * len(local.instance.newborn)
