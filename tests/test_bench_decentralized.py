@@ -9,24 +9,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from typer.testing import CliRunner, Result
 
 from penstock.bench.decentralized import changes, command, evidence, findings, growth
-from penstock.bench.decentralized.__main__ import main
-from penstock.bench.decentralized.command import Plan, Reproduction
+from penstock.bench.decentralized.command import Plan
+from penstock.bench.decentralized.evidence import Evidence
 from penstock.bench.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.bench.decentralized.figures import CAPTIONS
+from penstock.bench.reproduction import Reproduction
+from penstock.cli.app import build
+from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError
 from penstock.decentralized.steps import Course, Setup
 
 TINY = Plan(seeds=2, first_seed=5)
+APP = build({"reproduce": cli, "other": lambda: None})
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(APP, ["reproduce", "decentralized", *arguments])
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    folder = command.begin(TINY, tmp_path_factory.mktemp("runs"))
+def gathered() -> Evidence:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "SIZES", (50, 1_000))
-        return command.reproduce(TINY, folder)
+        return evidence.gather(TINY.numbers)
+
+
+@pytest.fixture(scope="module")
+def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    return command.judged(TINY, command.begin(TINY, tmp_path_factory.mktemp("runs")), gathered)
 
 
 def course(instances: list[list[int]], load: list[list[float]]) -> Course:
@@ -133,50 +146,45 @@ def test_json_is_findings_and_tables(done: Reproduction) -> None:
         assert {len(row) for row in table["rows"]} == {len(table["columns"])}
 
 
-def test_what_is_exact_is_exact_with_any_seed(done: Reproduction) -> None:
+def test_what_is_exact_is_exact_with_any_seed(done: Reproduction, gathered: Evidence) -> None:
     held = {f.id for f in done.findings if f.verdict == "held"}
     assert held >= {"e", "f", "h"}
-    assert done.evidence.compared == 2 * 200 * 5 and done.evidence.differ == 0
+    assert gathered.compared == 2 * 200 * 5 and gathered.differ == 0
 
 
-def test_findings_can_fail(done: Reproduction) -> None:
+def test_findings_can_fail(gathered: Evidence) -> None:
     runs = tuple(
-        replace(run, accuracy=1.3, throughput=0.9, lag=9, fewest=0) for run in done.evidence.runs
+        replace(run, accuracy=1.3, throughput=0.9, lag=9, fewest=0) for run in gathered.runs
     )
-    slow = tuple(replace(d, steps=(20,) * len(d.steps)) for d in done.evidence.delays)
+    slow = tuple(replace(d, steps=(20,) * len(d.steps)) for d in gathered.delays)
     worse = replace(
-        done.evidence,
+        gathered,
         runs=runs,
         delays=slow,
         differ=1,
         mistimed=1,
-        in_proportion={0.03: done.evidence.by_the_same_amount},
+        in_proportion={0.03: gathered.by_the_same_amount},
     )
     assert {f.verdict for f in findings.judge(worse)} == {"not held"}
 
 
 def test_published_documents_name_their_pictures(done: Reproduction, tmp_path: Path) -> None:
-    written = {path.name for path in command.publish(done, tmp_path)}
+    written = {path.name for path in command.publish(TINY, done, tmp_path)}
     text = (tmp_path / "decentralized.md").read_text(encoding="utf-8")
     assert "--seeds 2 --first-seed 5" in text
     assert all(f"({name})" in text for name in written - {"decentralized.md"})
 
 
-def test_the_module_prints_json_or_tables(
+def test_the_command_prints_json_or_tables(
     done: Reproduction,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
-    monkeypatch.setenv("COLUMNS", "80")
-    assert main(["--out", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == done.document()
-    assert main(["--out", str(tmp_path), "--docs", str(tmp_path / "docs")]) == 0
-    shown = capsys.readouterr().out
+    printed = run("--out", str(tmp_path), "--json")
+    assert json.loads(printed.stdout) == done.document()
+    shown = run("--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout
     assert "findings held" in shown and (tmp_path / "docs" / "decentralized.md").exists()
-    places = ("run     ", "page    ")  # paths are not broken
-    assert max(len(x) for x in shown.splitlines() if not x.startswith(places)) <= 80
 
 
 @pytest.mark.parametrize(
@@ -188,12 +196,9 @@ def test_the_module_prints_json_or_tables(
     ],
 )
 def test_refused_before_anything_is_written(
-    arguments: list[str],
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(arguments) == InputError.exit_code
-    assert words in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+    done = run(*arguments)
+    assert isinstance(done.exception, InputError) and words in str(done.exception)
+    assert list(tmp_path.iterdir()) == []

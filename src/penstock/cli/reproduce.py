@@ -44,18 +44,21 @@ PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
     "gesscale": Paper(),
+    "decentralized": Paper(),
 }
 
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(PAPERS)}.")],
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of every cell.", show_default="30; mead 10")
+        int | None,
+        typer.Option(help="Runs of every cell.", show_default="30; mead 10, decentralized 100"),
     ] = None,
     first_seed: Annotated[
         int | None,
         typer.Option(
-            help="The first seed; low ones calibrated queries.", show_default="3000; mead 0"
+            help="The first seed; low ones calibrated queries.",
+            show_default="3000; mead, decentralized 0",
         ),
     ] = None,
     workers: Annotated[
