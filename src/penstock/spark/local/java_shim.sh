@@ -46,5 +46,6 @@ elif [ -n "$PENSTOCK_ARCHIVE" ]; then
 fi
 echo $$ >"$PENSTOCK_EXECUTORS/.$app.$id"
 mv "$PENSTOCK_EXECUTORS/.$app.$id" "$PENSTOCK_EXECUTORS/$app.$id"
-exec "$PENSTOCK_JAVA" -XX:-UsePerfData "-Djava.io.tmpdir=$TMPDIR" \
+# shellcheck disable=SC2086 # several words
+exec "$PENSTOCK_JAVA" -XX:-UsePerfData "-Djava.io.tmpdir=$TMPDIR" $PENSTOCK_JAVA_OPTIONS \
     "-Dlog4j2.configurationFile=$PENSTOCK_EXECUTOR_LOG" "$@"
