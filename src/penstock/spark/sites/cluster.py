@@ -50,7 +50,7 @@ class SiteCluster:
         warm_up: float = ClusterSpec().warm_up,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        first = Counter(start_on or (spec.home,))
+        first = Counter(start_on or spec.nearest(1))
         for name, slots in first.items():
             if slots > spec[name].slots:
                 raise InputError(
@@ -58,7 +58,7 @@ class SiteCluster:
                 )
         self._first = list(first.elements())
         self._offer = ClusterSpec(
-            slots=sum(site.slots for site in spec.sites),
+            slots=spec.slots,
             executor_memory=executor_memory,
             warm_up=warm_up,
         )
@@ -109,7 +109,7 @@ class SiteCluster:
 
     def conf(self) -> dict[str, str]:
         """Spark configuration for an application that begins on all slots that are there."""
-        return self.spark.conf(start_with=max(1, len(self.spark.posts)))
+        return self.spark.conf(start_with=len(self.spark.posts))
 
     def environment(self) -> dict[str, str]:
         """Environment variables for a process that is to create a session from :meth:`conf`."""
@@ -122,7 +122,7 @@ class SiteCluster:
 
     def session(self, name: str, *, conf: Mapping[str, str] | None = None) -> SparkSession:
         """A new Spark session, with an executor on every slot that is there."""
-        return self.spark.session(name, start_with=max(1, len(self.spark.posts)), conf=conf)
+        return self.spark.session(name, start_with=len(self.spark.posts), conf=conf)
 
     # ---- start and stop --------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
@@ -80,7 +81,7 @@ class TunSwitch:
         ports: list[Port] = []
         try:
             for station in stations:
-                device = namespaces.inside(station.namespace, lambda at=station: _tun(at))
+                device = namespaces.inside(station.namespace, partial(_tun, station))
                 ports.append(
                     Port(
                         name=station.name,
@@ -170,10 +171,8 @@ class Netem:
             _run(hub, f"ip link add {port} type veth peer name {station.device} {there}")
             _run(hub, f"ip link set {port} master hub up")
             self._delay(station.name, station.conditions, "add")
-            namespaces.inside(
-                station.namespace,
-                lambda at=station: namespaces.bring_up(at.device, at.address),
-            )
+            up = partial(namespaces.bring_up, station.device, station.address)
+            namespaces.inside(station.namespace, up)
 
     def set(self, conditions: Mapping[str, Conditions]) -> None:
         """Change the delays."""

@@ -31,6 +31,7 @@ class SiteEngine:
 
     Slots are added first and removed when the new ones are there, so a move needs no pause; a
     worker ends when its executor has left. That goes on in :meth:`advance` and :meth:`observe`.
+    ``stopped`` ends a wait.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class SiteEngine:
     ) -> None:
         self._spark = SparkEngine(spark, window=window, cluster=cluster.spark, arrivals=arrivals)
         self._cluster = cluster
+        self.stopped: threading.Event = self._spark.stopped
         self._application: str = spark.sparkContext.applicationId
         self._coming: tuple[str, ...] = ()  # workers whose executors are waited for
         self._then: tuple[str, ...] = ()  # executors that leave when those have come
@@ -48,11 +50,6 @@ class SiteEngine:
     def pool(self) -> ExecutorPool:
         """The executors of the application."""
         return self._spark.pool
-
-    @property
-    def stopped(self) -> threading.Event:
-        """Ends a wait."""
-        return self._spark.stopped
 
     @property
     def queries(self) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ class Sway:
         self._waves = tuple((2 * pi / period, draw.uniform(0, 2 * pi)) for period in PERIODS)
 
     def __call__(self, now: float) -> float:
+        """Its value at a moment in seconds."""
         return sum(sin(speed * now + phase) for speed, phase in self._waves) / len(self._waves)
 
 

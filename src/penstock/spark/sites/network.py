@@ -32,8 +32,9 @@ from typing import Any, Self
 from penstock.core.errors import EngineError, InputError
 from penstock.core.latency import LatencyMap
 from penstock.spark.local import processes, remains
-from penstock.spark.sites import namespaces, needs, ping
+from penstock.spark.sites import namespaces, needs
 from penstock.spark.sites.emulator import Emulator, Netem, Station, TunSwitch
+from penstock.spark.sites.ping import Mesh, Pair, open_socket, tolerance
 from penstock.spark.sites.spec import Site, SitesSpec
 
 NETWORKS = 512  # of 256 addresses in 198.18.0.0/15
@@ -62,7 +63,7 @@ class Sites:
         self._open = contextlib.ExitStack()
         self._namespaces: dict[str, int | None] = {}
         self._emulator: Emulator | None = None
-        self._mesh: ping.Mesh | None = None
+        self._mesh: Mesh | None = None
         self._rtt: LatencyMap | None = None
 
     @property
@@ -104,7 +105,7 @@ class Sites:
         self._running()
         assert self._mesh is not None
         names = [site.name for site in self.spec.sites]
-        longest = max(self.spec.rtt(a, b) + self.spec.sway(a, b) for a in names for b in names)
+        longest = max(self._longest(pair) for pair in self._mesh.pairs)
         for left in reversed(range(TRIES)):
             measured = self._mesh.measure(longest)
             wrong = _wrong(measured, self.spec)
@@ -116,11 +117,22 @@ class Sites:
                     f"the delays are not as asked for: {'; '.join(wrong[:3])}. The machine may be "
                     f"too busy for emulation by {self.emulation}{slow}: run less, or fewer sites"
                 )
-        times = [
-            [measured.get((a, b), measured.get((b, a), 0.0)) for b in names] for a in names
-        ]
+        times = [[measured.get((a, b), measured.get((b, a), 0.0)) for b in names] for a in names]
         self._rtt = LatencyMap(names, times)
         return self._rtt
+
+    def ping(self, one: str, other: str, *, seconds: float = 0.0) -> float:
+        """The round trip between two sites in seconds, the median over so many seconds.
+
+        Whatever it is: under load it may be longer than it should be.
+        """
+        self._running()
+        assert self._mesh is not None
+        pair = (one, other) if (one, other) in self._mesh.pairs else (other, one)
+        return self._mesh.measure(self._longest(pair), pairs=[pair], seconds=seconds)[pair]
+
+    def _longest(self, pair: Pair) -> float:
+        return self.spec.rtt(*pair) + self.spec.sway(*pair)
 
     # ---- start and stop --------------------------------------------------------------------
 
@@ -175,7 +187,9 @@ class Sites:
 
     def _running(self) -> Emulator:
         if self._emulator is None:
-            raise EngineError("the sites are not running: call start(), or use them in a with block")
+            raise EngineError(
+                "the sites are not running: call start(), or use them in a with block"
+            )
         return self._emulator
 
     def _connect(self, run: remains.Run) -> None:
@@ -206,9 +220,9 @@ class Sites:
         self.realtime = bool(emulator.state()["realtime"])
         sockets = {}
         for station in stations:
-            sockets[station.name] = ping.open_socket(station.namespace)
+            sockets[station.name] = open_socket(station.namespace)
             self._open.callback(sockets[station.name].close)
-        self._mesh = ping.Mesh(sockets, self.addresses)
+        self._mesh = Mesh(sockets, self.addresses)
 
     def _claim(self) -> int:
         """A network that nobody uses, held by a name that only one process at a time can have."""
@@ -253,12 +267,12 @@ def routed(routes: Path = ROUTES) -> set[int]:
     return taken
 
 
-def _wrong(measured: Mapping[ping.Pair, float], spec: SitesSpec) -> list[str]:
+def _wrong(measured: Mapping[Pair, float], spec: SitesSpec) -> list[str]:
     """A sentence about every pair whose round trip is not what it should be."""
     found = []
     for (one, other), seconds in measured.items():
         wanted = spec.rtt(one, other)
-        most = ping.tolerance(wanted) + spec.sway(one, other)
+        most = tolerance(wanted) + spec.sway(one, other)
         if abs(seconds - wanted) > most:
             found.append(
                 f"{one}–{other} takes {seconds * 1e3:.2f} ms instead of {wanted * 1e3:.2f} "

@@ -12,7 +12,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import median
 
@@ -22,6 +22,7 @@ from penstock.spark.sites import namespaces
 _STAMP = 35  # SO_TIMESTAMPNS: the moment of arrival comes with each packet
 _REQUEST, _ANSWER = 8, 0  # types of ICMP messages
 _ICMP_LEVEL, _FILTER = 255, 1  # SOL_RAW, ICMP_FILTER
+ROUNDS = 5
 SLACK = 1.0  # seconds that an answer may be late until it counts as lost
 TOLERANCE, LEAST_TOLERANCE = 0.05, 0.002  # a share, and seconds
 
@@ -31,8 +32,8 @@ Pair = tuple[str, str]
 def tolerance(expected: float) -> float:
     """Seconds that a round trip may be off: 2 ms, or 5 % if that is more.
 
-    >>> tolerance(0.0), tolerance(0.05), tolerance(0.2)
-    (0.002, 0.0025, 0.01)
+    >>> [f"{tolerance(seconds):g}" for seconds in (0.0, 0.05, 0.2)]
+    ['0.002', '0.0025', '0.01']
     """
     return max(LEAST_TOLERANCE, TOLERANCE * expected)
 
@@ -53,34 +54,48 @@ def open_socket(namespace: int | None) -> socket.socket:
 class Mesh:
     """Pings between all pairs of sites.
 
-    ``sockets`` and ``addresses`` by site. Of a pair, the one that is named first asks.
+    ``sockets`` and ``addresses`` by site. Of a pair, the one that comes first there asks.
     """
 
-    def __init__(
-        self, sockets: Mapping[str, socket.socket], addresses: Mapping[str, str]
-    ) -> None:
+    def __init__(self, sockets: Mapping[str, socket.socket], addresses: Mapping[str, str]) -> None:
         self._sockets, self._addresses = sockets, addresses
         self._pairs = list(combinations(sockets, 2))
         self._mark = int.from_bytes(os.urandom(2), "big")
         self._number = 0
 
-    def measure(self, longest: float, *, rounds: int = 5) -> dict[Pair, float]:
-        """Median round trip of each pair in seconds; ``longest`` is the longest expected."""
-        seen: dict[Pair, list[float]] = {pair: [] for pair in self._pairs}
-        for _ in range(rounds):
-            for pair, seconds in self._round(longest + SLACK).items():
-                seen[pair].append(seconds)
+    @property
+    def pairs(self) -> list[Pair]:
+        """All pairs, the one that asks first."""
+        return list(self._pairs)
+
+    def measure(
+        self, longest: float, *, pairs: Sequence[Pair] | None = None, seconds: float = 0.0
+    ) -> dict[Pair, float]:
+        """Median round trip of each pair in seconds.
+
+        ``longest`` is the longest expected · ``pairs`` only of some · at least ``ROUNDS`` times,
+        and for at least so many ``seconds``.
+        """
+        wanted = self._pairs if pairs is None else list(pairs)
+        seen: dict[Pair, list[float]] = {pair: [] for pair in wanted}
+        begun, rounds = time.monotonic(), 0
+        while rounds < ROUNDS or time.monotonic() - begun < seconds:
+            rounds += 1
+            for pair, took in self._round(wanted, longest + SLACK).items():
+                seen[pair].append(took)
         if silent := [pair for pair, times in seen.items() if not times]:
+            (asks, answers), more = silent[0], len(silent) - 1
             raise EngineError(
-                f"no answer from {silent[0][1]} to {silent[0][0]} in {rounds} tries, nor for "
-                f"{len(silent) - 1} more of {len(self._pairs)} pairs. Does a firewall drop ICMP?"
+                f"{answers} did not answer {asks} in {rounds} tries"
+                + (f", nor did {more} more of {len(wanted)} pairs" if more else "")
+                + ". Does a firewall drop ICMP?"
             )
         return {pair: median(times) for pair, times in seen.items()}
 
-    def _round(self, within: float) -> dict[Pair, float]:
-        """Ask every pair once, all at the same time."""
+    def _round(self, pairs: Sequence[Pair], within: float) -> dict[Pair, float]:
+        """Ask some pairs once, all at the same time."""
         sent: dict[int, tuple[Pair, int]] = {}
-        for pair in self._pairs:
+        for pair in pairs:
             self._number = (self._number + 1) & 0xFFFF
             sent[self._number] = (pair, time.time_ns())
             asks, answers = pair
@@ -88,7 +103,7 @@ class Mesh:
             self._sockets[asks].sendto(_echo(self._mark, self._number), target)
         found: dict[Pair, float] = {}
         deadline = time.monotonic() + within
-        askers = {self._sockets[asks] for asks, _ in self._pairs}
+        askers = {self._sockets[asks] for asks, _ in pairs}
         while len(found) < len(sent) and (left := deadline - time.monotonic()) > 0:
             for ready in select.select(askers, (), (), left)[0]:
                 number, arrived = self._answer(ready)
@@ -124,8 +139,7 @@ def checksum(message: bytes) -> int:
     """
     if len(message) % 2:
         message += b"\0"
-    total = sum(struct.unpack(f"!{len(message) // 2}H", message))
+    total: int = sum(struct.unpack(f"!{len(message) // 2}H", message))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
-

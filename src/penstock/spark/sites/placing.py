@@ -35,13 +35,13 @@ def moves(
     """
     here = {executor.id for executor in alive}
     named = [id for id in dict.fromkeys(change.remove) if id in here]
+    chosen = list(change.add_on[: change.slots])  # more would have to leave at once
     growth = change.slots - len(alive)
-    adding = max(len(change.add_on), growth + len(named))
+    adding = max(len(chosen), growth + len(named))
     leaving = victims(alive, adding - growth, named)
     free = Counter(room)
     for id in leaving:
         free[site_of[id]] += 1
-    chosen = list(change.add_on)
     for site in chosen:
         if site not in room:
             raise EngineError(f"there is no site {site!r}; there are: {', '.join(room)}")

@@ -121,11 +121,9 @@ class SitesSpec:
         if not self.home:
             object.__setattr__(self, "home", names[0])
         if self.home not in names:
-            raise unknown("site", self.home, names)
+            raise unknown("home site", self.home, names)
         if self.emulation not in EMULATIONS:
-            raise InputError(
-                f"emulation {self.emulation!r} must be one of {', '.join(EMULATIONS)}"
-            )
+            raise InputError(f"emulation {self.emulation!r} must be one of {', '.join(EMULATIONS)}")
         if self.emulation == "netem" and any(site.jitter for site in self.sites):
             raise InputError(
                 "netem reorders packets under jitter: leave the jitter out, or use emulation 'tun'"
@@ -144,6 +142,18 @@ class SitesSpec:
     def sway(self, one: str, other: str) -> float:
         """Seconds by which jitter can move that round trip, up or down."""
         return 0.0 if one == other else self[one].jitter + self[other].jitter
+
+    @property
+    def slots(self) -> int:
+        """The most executors that all sites together have room for."""
+        return sum(site.slots for site in self.sites)
+
+    def nearest(self, slots: int) -> tuple[str, ...]:
+        """The sites of so many slots, once per slot: home first, then by delay."""
+        if not 1 <= slots <= self.slots:
+            raise InputError(f"{slots} slots; the sites have room for 1 to {self.slots}")
+        near = sorted(self.sites, key=lambda site: (site.name != self.home, site.delay))
+        return tuple(site.name for site in near for _ in range(site.slots))[:slots]
 
     def changed(self, sites: Iterable[Site]) -> SitesSpec:
         """With other values for some sites."""
