@@ -39,7 +39,7 @@ from penstock.spark.sites.spec import Site, SitesSpec
 
 NETWORKS = 512  # of 256 addresses in 198.18.0.0/15
 ROUTES = Path("/proc/net/route")
-TRIES = 3  # measurements until a wrong round trip is believed
+TRIES = 5  # measurements until a wrong round trip is believed
 
 
 class Sites:
