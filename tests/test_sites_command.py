@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -95,3 +96,28 @@ def test_missing_is_3(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     done = shell("sites", "--site", "a", "--site", "b")
     assert (done.code, done.out) == (3, "")
     assert "run as root" in done.err and "penstock simulate" in done.err
+
+
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "sites.toml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--local-cluster", "2"), "give either --local-cluster or --sites, not both"),
+        (("--max", "9"), "--max 9 is above --sites 8"),
+        (("--min", "9"), "minimum 9 is above maximum 8"),
+    ],
+)
+def test_a_script_on_sites_that_do_not_fit_is_2(
+    shell: Shell, arguments: tuple[str, ...], said: str
+) -> None:
+    done = shell("run", "job.py", "--sites", EXAMPLE, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_the_room_of_the_sites_is_the_limit_of_a_script_on_them(shell: Shell) -> None:
+    done = shell("run", "job.py", "--sites", EXAMPLE, "--print-config")
+    assert done.code == 0
+    assert re.search(r"^max_executors +8 +--sites", done.out, re.M)

@@ -136,7 +136,7 @@ class Daemons:
         self.url = f"spark://{self._host}:{port}"
         slots = sum(post.slots for post in posts)
         many = f"{len(posts)} workers" if len(posts) > 1 else "a worker"
-        self._say(f"starting {many} with {slots} slots…")
+        self._say(f"starting {many} with {slots} slot{'s' if slots > 1 else ''}…")
         for worker in [self.add(post) for post in posts]:
             self._wait_for(worker, REGISTERED)
         self._thread.start()
