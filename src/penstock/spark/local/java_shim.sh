@@ -39,6 +39,15 @@ done <<END
 $PENSTOCK_GROUPS
 END
 
+# At a site an executor does not always notice that its worker was killed: the network may be gone
+# at the same moment, and with it the news. So someone looks.
+if [ -n "$PENSTOCK_TIED" ]; then
+    (
+        while kill -0 "$PPID" && kill -0 $$; do sleep 2; done
+        kill -9 $$
+    ) </dev/null >/dev/null 2>&1 &
+fi
+
 if [ -n "$PENSTOCK_CLASS_LISTS" ] && [ "$id" = 0 ]; then
     set -- "-XX:DumpLoadedClassList=$PENSTOCK_CLASS_LISTS/$app.classes" "$@"
 elif [ -n "$PENSTOCK_ARCHIVE" ]; then

@@ -83,6 +83,7 @@ class Layout:
             "TMPDIR": str(folder / "tmp"),
             "PENSTOCK_JAVA": str(self.java.binary),
             "PENSTOCK_JAVA_OPTIONS": " ".join(self.names),
+            "PENSTOCK_TIED": "" if self.host == HOST else "yes",
             "PENSTOCK_EXECUTORS": str(folder / "executors"),
             "PENSTOCK_EXECUTOR_LOG": str(folder / "executor-log.properties"),
             "PENSTOCK_GROUPS": "\n".join(map(str, self.groups)),

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -69,6 +70,7 @@ class TunSwitch:
         self._nursery, self._run = nursery, run
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._lock = threading.Lock()  # an answer belongs to the order before it
 
     @property
     def _log(self) -> Path:
@@ -122,10 +124,11 @@ class TunSwitch:
 
     def _ask(self, order: dict[str, Any]) -> Mapping[str, Any]:
         try:
-            if self._control is None:
-                raise OSError("it was closed")
-            self._control.send(json.dumps(order).encode())
-            answer = self._control.recv(1 << 20)
+            with self._lock:
+                if self._control is None:
+                    raise OSError("it was closed")
+                self._control.send(json.dumps(order).encode())
+                answer = self._control.recv(1 << 20)
             if not answer:
                 raise OSError("it has ended")
         except OSError as problem:
