@@ -26,7 +26,8 @@ from penstock.spark.sites.spec import Site, SitesSpec
 from tests.waiting import until
 
 POSSIBLE = needs.probe()
-real = pytest.mark.skipif(POSSIBLE.tun is not None, reason=f"no TUN: {POSSIBLE.tun}")
+NO_TUN = POSSIBLE.tun or (None if POSSIBLE.realtime else "no real-time priority for it")
+real = pytest.mark.skipif(NO_TUN is not None, reason=f"no TUN: {NO_TUN}")
 netem = pytest.mark.skipif(POSSIBLE.netem is not None, reason=f"no netem: {POSSIBLE.netem}")
 SPEC = SitesSpec(
     sites=(
@@ -210,6 +211,7 @@ def test_a_wrong_round_trip_is_an_error_that_names_it(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "tolerance", lambda expected: -1.0)
+    monkeypatch.setattr(network, "TRIES", 1)
     with pytest.raises(EngineError, match=r"home–near takes \d.* instead of 25.00") as caught:
         Sites(SPEC).start()
     assert caught.value.exit_code == 1
