@@ -33,9 +33,11 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.latency import LatencyMap
 from penstock.spark.local import processes, remains
 from penstock.spark.sites import namespaces, needs
-from penstock.spark.sites.emulator import Emulator, Netem, Station, TunSwitch
+from penstock.spark.sites.emulator import Emulator, Station
+from penstock.spark.sites.netem import Netem
 from penstock.spark.sites.ping import Mesh, Pair, open_socket, tolerance
 from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.spark.sites.tun_switch import TunSwitch
 
 NETWORKS = 512  # of 256 addresses in 198.18.0.0/15
 ROUTES = Path("/proc/net/route")
