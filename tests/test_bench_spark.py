@@ -287,14 +287,9 @@ def test_full_batches_take_two_triggers_or_twice_their_fixed_cost_after_a_few_ro
     fixed: float, per_second: float
 ) -> None:
     """Whatever a batch costs, c₀ + c₁·n: a capacity is not one of batches that are mostly c₀."""
-    sizes: list[batch_size.Size] = []
-    rows = 10_000
-    for _ in range(capacity.ROUNDS):
-        sizes.append((rows, fixed + rows / per_second))
-        wanted = batch_size.next_rows(sizes, target=2.0)
-        if batch_size.close_to(rows, wanted):
-            break
-        rows = wanted
+    rows = batch_size.settle(
+        lambda rows: fixed + rows / per_second, 10_000, target=2.0, rounds=capacity.ROUNDS
+    )
     ideal = max((max(2.0, 2.0 * fixed) - fixed) * per_second, batch_size.LEAST_ROWS)
     assert ideal / batch_size.CLOSE <= rows <= ideal * batch_size.CLOSE
 

@@ -21,8 +21,8 @@ from penstock.simulator.microbatch import (
     StateProfile,
 )
 from penstock.simulator.microbatch.curve import Curve
-from penstock.workloads.nexmark.release import releases
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
+from penstock.workloads.release import releases
 from tests.microbatch_examples import counting, joining, pair, single
 
 LOADS: dict[str, Pattern] = {

@@ -144,10 +144,11 @@ class TestShipped:
     def test_they_are_small(self) -> None:
         folder = Path(str(files("penstock.workloads").joinpath("data")))
         counts = {"taxi.csv.gz", "nasa.csv.gz"}
-        single = {"bc_paug89.csv.gz", "LICENSE.kpc-toolbox.txt"}
+        single = {"bc_paug89.csv.gz", "LICENSE.kpc-toolbox.txt", "pickups.csv.gz"}
         assert {p.name for p in folder.iterdir()} == {"README.md", *counts, *single}
         assert sum((folder / name).stat().st_size for name in counts) < 60_000
-        assert sum(p.stat().st_size for p in folder.iterdir()) < 2_000_000
+        assert (folder / "pickups.csv.gz").stat().st_size < 300_000
+        assert sum(p.stat().st_size for p in folder.iterdir()) < 2_300_000
 
 
 WRONG: dict[str, tuple[str, str]] = {

@@ -16,15 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.bench.saturation import counted_batches, lasted, rate, resize
 from penstock.bench.statistics import Estimate, estimate
 from penstock.capacity.curve import PowerCurve, fit
-from penstock.core.errors import EngineError, InputError
-from penstock.core.model import Change
-from penstock.measure.values import Batch
-from penstock.spark.executors import ExecutorPool
+from penstock.core.errors import InputError
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.measure.progress import recent_batches
-from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import nexmark
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
@@ -33,7 +29,6 @@ MINUTE = 3.0  # seconds that a minute of event time lasts, so that windows close
 EVENT_RATE = 100_000.0  # events per second of event time
 BACKLOG = 86_400.0  # seconds of events that wait at the start
 WARM_BATCHES = 2  # not counted after the executors have their quota
-RESIZE_SECONDS = 120.0
 MEASURE_SECONDS = 300.0
 
 
@@ -150,46 +145,16 @@ def throughput(spark: Any, spec: CalibrationSpec, size: int, cluster: LocalClust
         trigger=0.0,
         sink="noop",
     )
-    warm_since: float | None = None
     try:
-        deadline = time.monotonic() + MEASURE_SECONDS
-        while time.monotonic() < deadline:
-            if running.awaitTermination(1):
-                raise EngineError("the calibration query stopped by itself")
-            if warm_since is None and cluster.warm:
-                warm_since = time.time()
-            counted = [b for b in full_batches(running) if warm_since and b.start >= warm_since]
-            counted = counted[WARM_BATCHES:]
-            if counted and counted[-1].end - counted[0].start >= spec.seconds:
-                return rate(counted)
+        return rate(
+            counted_batches(
+                running,
+                enough=lambda batches: lasted(batches) >= spec.seconds,
+                ready=lambda: cluster.warm,
+                skip=WARM_BATCHES,
+                within=MEASURE_SECONDS,
+                hint="lower --rows or raise --cpu-share",
+            )
+        )
     finally:
         running.stop()
-    raise EngineError(
-        f"{size} executors did not finish enough batches within {MEASURE_SECONDS:.0f} s; lower "
-        "--rows or raise --cpu-share"
-    )
-
-
-def rate(batches: Sequence[Batch]) -> float:
-    """Records/s from the first planning to the last commit."""
-    return sum(b.rows for b in batches) / (batches[-1].end - batches[0].start)
-
-
-def resize(spark: Any, size: int) -> None:
-    """Wait until the session has so many executors."""
-    context = spark.sparkContext
-    rest = Rest(context.uiWebUrl, context.applicationId)
-    pool = ExecutorPool(context)
-    deadline = time.monotonic() + RESIZE_SECONDS
-    alive = sum(e.alive for e in rest.executors())
-    pool.resize(Change(before=alive, slots=size, raw=size), rest.executors(), time.time())
-    while pool.acting:
-        if time.monotonic() > deadline:
-            raise EngineError(f"{size} executors were not there after {RESIZE_SECONDS:.0f} s")
-        time.sleep(0.2)
-        pool.track(rest.executors(), time.time())
-
-
-def full_batches(query: Any) -> list[Batch]:
-    """The batches that a running query remembers and that had something to do."""
-    return [batch for batch in recent_batches(query) if batch.rows]

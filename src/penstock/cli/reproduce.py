@@ -45,19 +45,23 @@ PAPERS: Mapping[str, Paper] = {
     "mead": Paper(extended=True),
     "gesscale": Paper(extended=True),
     "geo": Paper(),
+    "decentralized": Paper(),
 }
 
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(PAPERS)}.")],
     seeds: Annotated[
-        int | None, typer.Option(help="Runs of every cell.", show_default="30; mead 10, geo 25")
+        int | None,
+        typer.Option(
+            help="Runs of every cell.", show_default="30; mead 10, geo 25, decentralized 100"
+        ),
     ] = None,
     first_seed: Annotated[
         int | None,
         typer.Option(
             help="The first seed; low ones calibrated queries.",
-            show_default="3000; mead 0, geo 4000",
+            show_default="3000; geo 4000; mead, decentralized 0",
         ),
     ] = None,
     workers: Annotated[

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
 from penstock.policies.cpu_threshold import CpuThreshold
+from penstock.policies.decentralized import Decentralized
 from penstock.policies.dhalion import Dhalion
 from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
@@ -34,6 +35,7 @@ __all__ = [
     "POLICIES",
     "CpuThreshold",
     "DS2Plus",
+    "Decentralized",
     "Dhalion",
     "DhalionPlus",
     "Drs",
@@ -79,6 +81,7 @@ POLICIES: Mapping[str, type[Any]] = {
     "mdl-nlunaware": MdlNlunaware,
     "thr-nlunaware": ThrNlunaware,
     "thr-nlaware": ThrNlaware,
+    "decentralized": Decentralized,
 }
 DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
 """Those that decide here, on any engine; Spark's own allocation decides inside Spark."""

@@ -8,6 +8,7 @@ random have a ``seed``: the same seed gives the same load.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
@@ -36,7 +37,9 @@ __all__ = [
     "describe",
     "duration",
     "offered_at",
+    "parse",
     "per_second",
+    "to_text",
 ]
 
 PATTERNS: Mapping[str, type[Any]] = {
@@ -83,6 +86,29 @@ def describe(pattern: Pattern) -> dict[str, Any]:
     name = next(n for n, kind in PATTERNS.items() if type(pattern) is kind)
     fields = dataclasses.fields(pattern)  # type: ignore[arg-type]
     return {"name": name, **{f.name: getattr(pattern, f.name) for f in fields if f.init}}
+
+
+def to_text(pattern: Pattern) -> str:
+    """As JSON, from which ``parse`` makes an equal pattern."""
+    return json.dumps(describe(pattern))
+
+
+def parse(text: str) -> Pattern:
+    """A pattern from its name, or from JSON with name and parameters.
+
+    >>> parse("constant") == parse('{"name": "constant", "rps": 1000}')
+    True
+    """
+    if not text.lstrip().startswith("{"):
+        return create(text)
+    try:
+        parameters = json.loads(text)
+        return create(parameters.pop("name"), parameters)
+    except (KeyError, json.JSONDecodeError):
+        example = '{"name": "constant", "rps": 1000}'
+        raise InputError(
+            f"pattern {text!r} must be the name of a workload or JSON such as {example}"
+        ) from None
 
 
 def duration(pattern: Pattern) -> float:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.bench.calibrate import full_batches
 from penstock.bench.profile.experiment import Experiment, detail_of
 from penstock.bench.profile.plan import BATCHES, LEAST_BATCHES, Step
+from penstock.bench.saturation import full_batches
 from penstock.bench.spark.rig import Rig
 from penstock.core.errors import EngineError
 from penstock.core.model import Change, Slot

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.core.errors import EngineError
+from penstock.bench.saturation import counted_batches
 from penstock.measure.values import Batch
 from penstock.spark.measure.progress import batch_of
 from penstock.spark.pipelines import nexmark
@@ -27,6 +27,7 @@ SETTINGS = Settings(minute=6.0)  # Q5's windows last 30 s
 ENDLESS = 1e7  # records/s: more than any executor takes
 FIRST_ROWS = 20_000  # of the batches that find out how large a batch may be
 BATCHES = 3  # whose median counts
+WARM_BATCHES = 1  # not counted after the executors are ready
 MOST_ROUNDS = 4
 LONG_ENOUGH = 0.6  # of a trigger
 CAPACITY_SECONDS = 180.0
@@ -123,26 +124,18 @@ def _rate(
     ready: Callable[[], bool],
 ) -> float:
     running = saturated(spark, query, folder=folder, slots=slots, rows=rows)
-    rates: list[float] = []
-    deadline = time.monotonic() + CAPACITY_SECONDS
     try:
-        seen = -1
-        while len(rates) < BATCHES + 1:
-            if running.awaitTermination(0.1):
-                raise EngineError(f"query {query.name} stopped while its capacity was measured")
-            if time.monotonic() > deadline:
-                raise EngineError(
-                    f"{query.name}: {len(rates)} batches of {rows:,} records were measured within "
-                    f"{CAPACITY_SECONDS:.0f} s; is the machine overloaded?"
-                )
-            batch = last_batch(running)
-            if batch is not None and batch.id > max(seen, 0) and batch.rows:
-                if ready():
-                    rates.append(batch.rows / batch.duration)
-                seen = batch.id
+        counted = counted_batches(
+            running,
+            enough=lambda batches: len(batches) >= BATCHES,
+            ready=ready,
+            skip=WARM_BATCHES,
+            within=CAPACITY_SECONDS,
+            hint="is the machine overloaded?",
+        )
     finally:
         nexmark.stop(running)
-    return statistics.median(rates[1:])  # the first began before it was ready
+    return statistics.median(b.rows / b.duration for b in counted)
 
 
 def last_batch(running: Any) -> Batch | None:

@@ -7,7 +7,7 @@ make shorter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -48,3 +48,34 @@ def next_rows(sizes: Sequence[Size], target: float) -> int:
 def close_to(rows: int, wanted: float) -> bool:
     """Whether batches of so many rows will do."""
     return wanted / CLOSE <= rows <= wanted * CLOSE
+
+
+def settle(
+    seconds: Callable[[int], float],
+    rows: int,
+    target: float,
+    *,
+    rounds: int,
+    warm: Callable[[], bool] = lambda: True,
+    say: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Try sizes until batches take about ``target`` seconds, at most so many ``rounds``.
+
+    ``seconds`` runs batches of a size and tells what one took. Rounds of executors that are not
+    ``warm`` yet are forgotten.
+
+    >>> settle(lambda rows: 0.2 + rows / 5_000, 2_000, 3.0, rounds=8)
+    14000
+    """
+    sizes: list[Size] = []
+    for _ in range(rounds):
+        ready = warm()
+        now = rows, seconds(rows)
+        say(f"{rows:,} records in {now[1]:.1f} s{'' if ready else ', warming up'}")
+        if ready:
+            sizes.append(now)
+        wanted = next_rows(sizes or [now], target)
+        if ready and close_to(rows, wanted):
+            break
+        rows = wanted
+    return rows

@@ -7,16 +7,16 @@ many records per second of event time as it can do, so that windows close as oft
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from penstock.bench.calibrate import full_batches, rate
-from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, Size, close_to, next_rows
+from penstock.bench.saturation import counted_batches, lasted, mean_duration, rate
+from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, settle
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.ending import stopping
 from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.settings import KAFKA, SparkSettings
-from penstock.core.errors import EngineError
 from penstock.measure.values import Batch
 from penstock.spark.kafka.writer import SPREAD
 from penstock.spark.pipelines import nexmark
@@ -77,22 +77,23 @@ def measure(rig: Rig, query: str) -> Capacity:
 
 def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
     """Rows of a batch that takes all executors about two triggers, and their records/s."""
-    target = rig.settings.trigger * TRIGGERS
     density = float(rows)
-    sizes: list[Size] = []  # of executors that are warm
-    for _ in range(ROUNDS):
-        warm = rig.warm
+
+    def seconds(rows: int) -> float:
+        nonlocal density
         batches = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
         density = rate(batches)
-        now = rows, sum(b.duration for b in batches) / len(batches)
-        rig.say(f"{query}: {rows:,} records in {now[1]:.1f} s{'' if warm else ', warming up'}")
-        if warm:
-            sizes.append(now)
-        wanted = next_rows(sizes or [now], target)
-        if warm and close_to(rows, wanted):
-            break
-        rows = wanted
-    return rows, density
+        return mean_duration(batches)
+
+    target = rig.settings.trigger * TRIGGERS
+    found = settle(
+        seconds, rows, target, rounds=ROUNDS, warm=lambda: rig.warm, say=_prefixed(rig, query)
+    )
+    return found, density
+
+
+def _prefixed(rig: Rig, query: str) -> Callable[[str], None]:
+    return lambda line: rig.say(f"{query}: {line}")
 
 
 def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
@@ -144,14 +145,12 @@ def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float
             topics=topics,
         )
         with stopping(running):
-            deadline = time.monotonic() + GIVE_UP
-            while time.monotonic() < deadline:
-                if running.awaitTermination(0.5):
-                    raise EngineError(f"query {query} stopped while it was measured")
-                counted = full_batches(running)[WARM_BATCHES:]
-                over = consumed_of(running.lastProgress) == everything
-                if counted and (over or counted[-1].end - counted[0].start >= seconds):
-                    return counted
-    raise EngineError(
-        f"query {query} did not finish enough batches within {GIVE_UP:.0f} s; raise cpu_share"
-    )
+            return counted_batches(
+                running,
+                enough=lambda batches: (
+                    lasted(batches) >= seconds or consumed_of(running.lastProgress) == everything
+                ),
+                skip=WARM_BATCHES,
+                within=GIVE_UP,
+                hint="raise cpu_share",
+            )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.bench.calibrate import resize
+from penstock.bench.saturation import fresh_folder, resize
 from penstock.bench.spark.allocation import Allocation
 from penstock.bench.spark.feed import Feed
 from penstock.bench.spark.settings import SparkSettings
@@ -104,12 +102,8 @@ class Rig:
     @contextmanager
     def folder(self) -> Iterator[Path]:
         """A fresh folder for a query's checkpoint and result; it is gone afterwards."""
-        path = self.cluster.folder / f"query-{time.monotonic_ns()}"
-        path.mkdir()
-        try:
+        with fresh_folder(self.cluster.folder) as path:
             yield path
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
 
     def renew(self) -> None:
         """Give the cluster up; the next use starts a new one."""

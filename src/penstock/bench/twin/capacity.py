@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 
-from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, Size, close_to, next_rows
+from penstock.bench.saturation import lasted, mean_duration, rate
+from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, settle
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.twin.twin import limited, shares_of
@@ -48,25 +49,18 @@ def paced(profile: Profile, settings: SparkSettings, capacity: Capacity) -> Prof
 
 
 def _batch_size(profile: Profile, settings: SparkSettings) -> int:
-    rows = FIRST_ROWS * settings.slots
-    sizes: list[Size] = []
-    for _ in range(ROUNDS):
-        batches = _saturated(profile, settings, rows, settings.slots)
-        sizes.append((rows, statistics.fmean(b.duration for b in batches)))
-        wanted = next_rows(sizes, settings.trigger * TRIGGERS)
-        if close_to(rows, wanted):
-            break
-        rows = wanted
-    return rows
+    def seconds(rows: int) -> float:
+        return mean_duration(_saturated(profile, settings, rows, settings.slots))
+
+    target = settings.trigger * TRIGGERS
+    return settle(seconds, FIRST_ROWS * settings.slots, target, rounds=ROUNDS)
 
 
 def _throughput(profile: Profile, settings: SparkSettings, rows: int, executors: int) -> float:
     """Records/s from the first planning to the last commit."""
-    rates = []
-    for seed in range(REPEATS):
-        found = _saturated(profile, settings, rows, executors, seed)
-        rates.append(sum(b.rows for b in found) / (found[-1].end - found[0].start))
-    return statistics.fmean(rates)
+    return statistics.fmean(
+        rate(_saturated(profile, settings, rows, executors, seed)) for seed in range(REPEATS)
+    )
 
 
 def _saturated(
@@ -85,7 +79,7 @@ def _saturated(
     name = played.queries[0].name
     while engine.advance(SECONDS / 2):
         found = [b for b in engine.record().batches[name] if b.rows][1:]
-        if found and found[-1].end - found[0].start >= SECONDS:
+        if found and lasted(found) >= SECONDS:
             return found
     raise InputError(
         f"the profile of {name} does not finish batches of {rows:,} records within "

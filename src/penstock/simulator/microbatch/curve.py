@@ -10,8 +10,8 @@ import numpy as np
 from penstock.core.errors import InputError
 from penstock.measure.latency import Waits
 from penstock.simulator.microbatch.draws import Floats
-from penstock.workloads.nexmark.release import releases
 from penstock.workloads.patterns import Pattern
+from penstock.workloads.release import releases
 
 
 class Curve:

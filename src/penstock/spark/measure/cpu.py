@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
-from penstock.spark.local.cluster import LocalCluster
+
+class Metered(Protocol):
+    """A cluster that knows what CPU its executors use, by application and executor."""
+
+    def cpu_seconds(self, app: str | None = None) -> dict[str, float]:
+        """CPU seconds that each executor has used since it started."""
+        ...
+
+    def share(self, executor_id: str, app: str | None = None) -> float | None:
+        """The share of one core that an executor is limited to; ``None`` without a limit."""
+        ...
 
 
 class CpuMeter:
     """What each executor of an application used of its allowance since it was last asked."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
+    def __init__(self, cluster: Metered) -> None:
         self._cluster = cluster
         self._last: dict[str, tuple[float, float]] = {}  # moment and CPU seconds
 

@@ -12,9 +12,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import InputError
 from penstock.spark.pipelines.comparison import Comparison, compare_rows
 from penstock.spark.pipelines.nexmark_queries import QUERIES, Frames, NexmarkQuery, Settings
 from penstock.spark.pipelines.running import (
@@ -22,9 +22,9 @@ from penstock.spark.pipelines.running import (
     complete_at,
     stop,
     wait_until_final,
-    wait_until_ready,
     watermark_of,
 )
+from penstock.spark.pipelines.starting import Sink, check_trigger, result_of, start_query
 from penstock.spark.sources.kafka import KafkaTopics
 from penstock.spark.sources.nexmark import batch, stream
 from penstock.workloads.nexmark import NexmarkStream
@@ -32,10 +32,6 @@ from penstock.workloads.nexmark import NexmarkStream
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-TRIES = 5
-SLOW = "Python worker failed to connect back"  # Spark's words
 
 __all__ = [
     "QUERIES",
@@ -87,7 +83,7 @@ def start(
     folder: Path,
     trigger: float,
     name: str | None = None,
-    sink: Literal["parquet", "noop"] = "parquet",
+    sink: Sink = "parquet",
     topics: KafkaTopics | None = None,
 ) -> StreamingQuery:
     """Start a query with a batch every ``trigger`` seconds; 0 starts each after the last.
@@ -100,18 +96,9 @@ def start(
     Returns when the query has opened its sources; raises if it cannot.
     """
     _check(query, events, settings, 0.0 if topics is None else topics.spread)
-    if not trigger >= 0:
-        raise InputError(f"trigger = {trigger} must be ≥ 0 seconds; 0 starts a batch at once")
+    check_trigger(trigger)
     result = query.build(frames(spark, query, events, topics), settings)
-    writer = (
-        result.writeStream.queryName(name or query.name)
-        .outputMode("append")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(processingTime=f"{round(trigger * 1e3)} milliseconds")
-    )
-    if sink == "parquet":
-        writer = writer.option("path", str(folder / "result"))
-    return _started(writer.format(sink))
+    return start_query(result, name=name or query.name, folder=folder, trigger=trigger, sink=sink)
 
 
 def compare(
@@ -136,30 +123,13 @@ def compare(
     them late in the stream.
     """
     _check(query, events, settings)
-    if not (folder / "result").is_dir():
-        raise InputError(
-            f"no result in {folder / 'result'}: was the query started on this folder, with "
-            'sink="parquet"?'
-        )
+    result = result_of(folder)
     moment = complete_at(events, until)
     expected = query.build(batch_frames(spark, query, events, moment), settings)
-    streamed = spark.read.schema(expected.schema).parquet(str(folder / "result"))
+    streamed = spark.read.schema(expected.schema).parquet(str(result))
     covered = sum(events.released(table, moment) for table in query.tables)
     final = query.final(until)
     return compare_rows(streamed.where(final), expected.where(final), covered)
-
-
-def _started(writer: DataStreamWriter) -> StreamingQuery:
-    """Try again on a busy machine: Spark gives a source's Python process 10 s to come up."""
-    for left in reversed(range(TRIES)):
-        running = writer.start()
-        try:
-            wait_until_ready(running)
-            break
-        except EngineError as error:
-            if not left or SLOW not in str(error):
-                raise
-    return running
 
 
 def _check(

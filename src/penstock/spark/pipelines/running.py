@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,12 @@ def caught_up(
     if query.emits == "at the watermark":
         return (watermark_of(progress) or 0.0) >= until
     wanted = [events.released(table, complete_at(events, until)) for table in query.tables]
-    consumed = consumed_of(progress)
+    return has_read(running, wanted)
+
+
+def has_read(running: StreamingQuery, wanted: Sequence[int]) -> bool:
+    """Whether a query has read so many rows of each of its sources."""
+    consumed = consumed_of(running.lastProgress)
     return len(consumed) == len(wanted) and all(
         have >= want for have, want in zip(consumed, wanted, strict=True)
     )
@@ -69,13 +74,20 @@ def wait_until_final(
     A window closes only when later events move the watermark past its end, so events have to
     go on for a while after ``until``: for the watermark and two triggers.
     """
+    await_final(running, lambda: caught_up(running, query, events, until), until, within=within)
+
+
+def await_final(
+    running: StreamingQuery, final: Callable[[], bool], until: float, *, within: float
+) -> None:
+    """Wait until a query's result is ``final`` at a moment (epoch seconds), but not for ever."""
     deadline = time.monotonic() + within
-    while not caught_up(running, query, events, until):
+    while not final():
         fail_if_ended(running)
         if time.monotonic() > deadline:
             raise EngineError(
-                f"query {query.name} is not final after {within:.0f} s: {_behind(running, until)}. "
-                "Try a lower rate, or more executors"
+                f"query {running.name} is not final after {within:.0f} s: "
+                f"{_behind(running, until)}. Try a lower rate, or more executors"
             )
         time.sleep(LOOK)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from penstock.spark.sources.released import register
 from penstock.workloads.timed_logs import TimedLogs
 
 if TYPE_CHECKING:
@@ -23,13 +23,8 @@ SCHEMA = "id BIGINT, released DOUBLE, line STRING"
 
 def stream(spark: SparkSession, logs: TimedLogs) -> DataFrame:
     """The lines as they are released: number, epoch seconds, text."""
-    if spark not in _registered:  # Spark warns about a second time
-        spark.dataSource.register(LogSource)
-        _registered.add(spark)
+    register(spark, LogSource)
     return spark.readStream.format(FORMAT).options(**logs.options()).load()
-
-
-_registered: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 class LogSource(DataSource):

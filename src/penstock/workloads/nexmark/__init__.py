@@ -2,8 +2,9 @@
 
 from penstock.workloads.nexmark.events import PRESETS, TABLES, NexmarkEvents, Table
 from penstock.workloads.nexmark.options import Reading
-from penstock.workloads.nexmark.schema import SCHEMAS, Schema
+from penstock.workloads.nexmark.schema import SCHEMAS
 from penstock.workloads.nexmark.stream import NexmarkStream
+from penstock.workloads.schema import Schema
 
 __all__ = [
     "PRESETS",

@@ -8,8 +8,8 @@ from functools import cache, cached_property
 import numpy as np
 import pyarrow as pa
 
+from penstock.workloads.draws import Draws, Whole, below, draw, one_of, unit
 from penstock.workloads.nexmark import pools
-from penstock.workloads.nexmark.draws import Draws, Whole, below, draw, one_of, unit
 from penstock.workloads.nexmark.events import NexmarkEvents, Table
 from penstock.workloads.nexmark.schema import SCHEMAS
 from penstock.workloads.pattern import Floats

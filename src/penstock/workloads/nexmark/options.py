@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from typing import Any, cast
 
 from penstock.core.errors import InputError, unknown
 from penstock.workloads.nexmark.events import PRESETS, TABLES, NexmarkEvents, Table
-from penstock.workloads.nexmark.schema import SCHEMAS, Schema
+from penstock.workloads.nexmark.schema import SCHEMAS
 from penstock.workloads.nexmark.stream import NexmarkStream
-from penstock.workloads.pattern import Pattern
-from penstock.workloads.patterns import create, describe
+from penstock.workloads.patterns import parse, to_text
+from penstock.workloads.schema import Schema
 
 _EVENTS = tuple(f.name for f in dataclasses.fields(NexmarkEvents))
 _STREAM = ("start", "seconds", "partitions", "max_rows")
@@ -61,7 +60,7 @@ class Reading:
         values: dict[str, Any] = {name: getattr(self.stream.events, name) for name in _EVENTS}
         values |= {name: getattr(self.stream, name) for name in _STREAM}
         values |= {
-            "pattern": json.dumps(describe(self.stream.pattern)),
+            "pattern": to_text(self.stream.pattern),
             "tables": ",".join(self.stream.tables),
             "table": self.table,
             "columns": None if self.columns is None else ",".join(self.columns),
@@ -91,7 +90,7 @@ class Reading:
             raise unknown("table", table, TABLES)
         stream = NexmarkStream(
             events=_events(texts.get("preset", "nexmark"), numbers),
-            pattern=_pattern(texts.get("pattern", "constant")),
+            pattern=parse(texts.get("pattern", "constant")),
             tables=cast(tuple[Table, ...], _names(texts.get("tables", table))),
             **{"seconds": 3600.0} | {name: numbers[name] for name in _STREAM if name in numbers},
         )
@@ -109,20 +108,6 @@ def _events(preset: str, numbers: Mapping[str, Any]) -> NexmarkEvents:
         raise unknown("preset", preset, PRESETS)
     changed = {name: numbers[name] for name in _EVENTS if name in numbers}
     return dataclasses.replace(PRESETS[preset], **changed)
-
-
-def _pattern(text: str) -> Pattern:
-    """A workload by its name, or as JSON with name and parameters."""
-    if not text.lstrip().startswith("{"):
-        return create(text)
-    try:
-        parameters = json.loads(text)
-        return create(parameters.pop("name"), parameters)
-    except (KeyError, json.JSONDecodeError):
-        example = '{"name": "constant", "rps": 1000}'
-        raise InputError(
-            f"pattern {text!r} must be the name of a workload or JSON such as {example}"
-        ) from None
 
 
 def _names(text: str) -> tuple[str, ...]:

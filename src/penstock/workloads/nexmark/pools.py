@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.workloads.nexmark.draws import below, draw, one_of
+from penstock.workloads.draws import below, draw, one_of
 
 CHANNELS = 10_000  # besides the hot ones
 TEXTS = 4096  # of each pool of random texts

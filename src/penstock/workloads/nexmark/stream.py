@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.errors import InputError, unknown
+from penstock.workloads.draws import Whole
 from penstock.workloads.nexmark.columns import Rows, make
-from penstock.workloads.nexmark.draws import Whole
 from penstock.workloads.nexmark.events import TABLES, NexmarkEvents, Order, Table
-from penstock.workloads.nexmark.release import Releases, releases
 from penstock.workloads.nexmark.schema import SCHEMAS
 from penstock.workloads.pattern import Pattern
+from penstock.workloads.release import Releases, check_schedule, releases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +44,18 @@ class NexmarkStream:
     max_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.start) and self.start >= 0):
-            raise InputError(f"start {self.start} must be a second since the epoch, ≥ 0")
-        if not (math.isfinite(self.seconds) and self.seconds >= 1e-3):
-            raise InputError(f"seconds {self.seconds} must be at least 0.001 and finite")
+        check_schedule(
+            start=self.start,
+            seconds=self.seconds,
+            partitions=self.partitions,
+            max_rows=self.max_rows,
+        )
         for table in self.tables:
             if table not in TABLES:
                 raise unknown("table", table, TABLES)
         if not self.tables or len(set(self.tables)) < len(self.tables):
             text = ", ".join(self.tables)
             raise InputError(f"tables [{text}] must be at least one of {', '.join(TABLES)}, once")
-        for name in ("partitions", "max_rows"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} {value} must be ≥ 1")
         if self.max_rows is not None and len(self.tables) > 1 and self.max_rows < self._order.width:
             raise InputError(
                 f"max_rows {self.max_rows} must be at least {self._order.width}, the events of one "

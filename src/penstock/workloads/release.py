@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +10,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from penstock.workloads.nexmark.draws import Whole
+from penstock.core.errors import InputError
+from penstock.workloads.draws import Whole
 from penstock.workloads.pattern import Floats, Pattern, offered_at
 
 GRID = 50_000  # microseconds between the points at which release times are exact
@@ -88,3 +90,17 @@ def releases(pattern: Pattern, seconds: float) -> Releases:
     for array in (moments, offered):
         array.setflags(write=False)
     return Releases(moments, offered)
+
+
+def check_schedule(
+    *, start: float, seconds: float, partitions: int, max_rows: int | None = None
+) -> None:
+    """Refuse what cannot be a schedule: when rows are released, in how many tasks they are read."""
+    if not (math.isfinite(start) and start >= 0):
+        raise InputError(f"start {start} must be a second since the epoch, ≥ 0")
+    if not (math.isfinite(seconds) and seconds >= 1e-3):
+        raise InputError(f"seconds {seconds} must be at least 0.001 and finite")
+    if partitions < 1:
+        raise InputError(f"partitions {partitions} must be ≥ 1")
+    if max_rows is not None and max_rows < 1:
+        raise InputError(f"max_rows {max_rows} must be ≥ 1")

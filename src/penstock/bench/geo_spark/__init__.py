@@ -1,0 +1,1 @@
+"""Throughput of the geo jobs on real executors, by parallelism."""
