@@ -216,6 +216,25 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
     assert none_left == "-100 ±1 %"
 
 
+def test_gesscale_plus_beside_gesscale() -> None:
+    """20 reconfigurations against 10, in every fog; the cells are there only if asked for."""
+    plus = Cell(setup=MAIN.name, policy=paper.PLUS)
+    assert plus in cells.all_cells(extended=True) and plus not in cells.all_cells()
+    runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
+    found = tables.all_tables(Outcomes(runs=runs), extended=True)
+    assert len(found) == len(tables.all_tables(outcomes())) + 1
+    rows = {row[0]: row[1:] for row in found[-1].rows}
+    assert rows["reconf."] == ("10.0 ±0.1", "20.0 ±0.2", "+100 ±1 %")
+
+
+def test_it_reconfigures_less_than_gesscale() -> None:
+    """One fog, not one of those that are reported."""
+    plain = run(Cell(setup=MAIN.name, policy=GESSCALE), SEED)
+    plus = run(Cell(setup=MAIN.name, policy=paper.PLUS), SEED)
+    assert plus.reconfigurations < 0.8 * plain.reconfigurations
+    assert plus.cost < 1.05 * plain.cost and plus.lag < plain.lag
+
+
 def test_errors_of_a_run_name_it(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="nowhere-gesscale, seed 3: KeyError: 'nowhere'"):
         run_all([Cell(setup="nowhere", policy=GESSCALE)], [3], tmp_path, workers=1)

@@ -102,7 +102,7 @@ def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> N
         (["gesscale", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
         (["gesscale", "--workers", "0"], "--workers 0 must be ≥ 1"),
         (["gesscale", "--only", "7.1"], "--only is for the thesis"),
-        (["gesscale", "--extended"], "gesscale has nothing beyond the paper"),
+        (["geo", "--extended"], "geo has nothing beyond the paper"),
         (["gesscale", "--resume", "nothing-here"], "is not a run of"),
         (["gesscale", "--docs", "/proc/docs"], "/proc/docs"),
         (["geskale"], "did you mean 'gesscale'"),

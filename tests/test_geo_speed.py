@@ -9,10 +9,15 @@ import pytest
 
 from penstock.bench import costs, geo_speed
 from penstock.bench.costs import Cost, measure
+from penstock.capacity.exchange import Exchange
+from penstock.capacity.learning import learn
 from penstock.capacity.measurements import Measurement
 from penstock.capacity.mst import Mst, calibrate
+from penstock.capacity.readings import Reading
 from penstock.core.model import Proposal, Snapshot
 from penstock.policies.gesscale import Gesscale
+from penstock.policies.gesscale_plus import GesscalePlus
+from penstock.policies.gesscale_plus import Memory as PlusMemory
 from penstock.policies.sustained import Memory
 
 
@@ -58,12 +63,44 @@ def test_placements_and_decisions_are_what_they_are_called(
 
     monkeypatch.setattr(Gesscale, "decide", watched)
     found = geo_speed.measure_placements(maps, runs=1) + geo_speed.measure_decisions(maps, runs=1)
-    assert [cost.pieces for cost in found] == [4] * 7
+    assert [cost.pieces for cost in found] == [4] * 9
     assert all(0.0 < cost.quiet <= cost.worst for cost in found)
-    assert [row[0] for row in geo_speed.table(found).rows][-1] == "decision to remove many"
+    assert [row[0] for row in geo_speed.table(found).rows][-1] == "gesscale+ removes many"
     up, down = said[:8], said[8:]
     assert all(p.needs["map"].slots == 6 and len(p.place["map"].add_on) == 1 for p in up)
     assert all(p.needs["map"].slots < 18 for p in down)
+
+
+def test_gesscale_plus_learns_what_was_never_seen_and_decides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learnt: list[tuple[Reading, ...]] = []
+
+    def watched(readings: Sequence[Reading]) -> Exchange:
+        learnt.append(tuple(readings))
+        return learn(readings)
+
+    monkeypatch.setattr(geo_speed, "learn", watched)
+    found = geo_speed.measure_learning((1, 3), runs=3)
+    assert [cost.what for cost in found] == ["learning from 1", "learning from 3"]
+    assert len(learnt) == len(set(learnt)) == 8
+    monkeypatch.setattr(geo_speed, "FEW", 5)
+    monkeypatch.setattr(geo_speed, "MANY", 20)
+    said: list[Proposal] = []
+    decide = GesscalePlus.decide
+
+    def heard(
+        self: GesscalePlus, seen: Snapshot, memory: PlusMemory
+    ) -> tuple[Proposal, PlusMemory]:
+        proposal, after = decide(self, seen, memory)
+        said.append(proposal)
+        return proposal, after
+
+    monkeypatch.setattr(GesscalePlus, "decide", heard)
+    geo_speed.measure_decisions(geo_speed.networks(40), runs=1)
+    up, down = said[:8], said[8:]
+    assert all(p.needs["map"].slots > 5 for p in up)
+    assert all(p.needs["map"].slots < 20 for p in down)
 
 
 @pytest.mark.parametrize(("quiet", "code"), [(4.9, 0), (5.1, 1)])
@@ -75,6 +112,7 @@ def test_a_missed_budget_is_an_exit_code(
 ) -> None:
     cost = Cost(what="fit of 3", pieces=1, quiet=quiet, mean=9.0, worst=9.0, budget=5.0)
     monkeypatch.setattr(geo_speed, "measure_fits", lambda: [cost])
+    monkeypatch.setattr(geo_speed, "measure_learning", list)
     monkeypatch.setattr(geo_speed, "networks", dict)
     for name in ("measure_placements", "measure_decisions"):
         monkeypatch.setattr(geo_speed, name, lambda maps: [])

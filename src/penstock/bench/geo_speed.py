@@ -16,8 +16,13 @@ from rich.console import Console
 
 from penstock.bench.costs import Cost, Piece, Work, measure, on_one_thread, verdict
 from penstock.bench.grid import NONE, Grid
+from penstock.capacity import readings
+from penstock.capacity.learning import learn
 from penstock.capacity.measurements import MOST, Measurement
 from penstock.capacity.mst import calibrate
+from penstock.capacity.readings import Layout, Reading
+from penstock.capacity.slowest import slowest
+from penstock.core.codec import to_json
 from penstock.core.latency import LatencyMap
 from penstock.core.model import OperatorSeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
@@ -25,13 +30,16 @@ from penstock.network.accuracy import plane
 from penstock.network.maps import from_inbound, random_pairs
 from penstock.network.placement import joining, leaving, ranked
 from penstock.policies.calibration import no_calibration, with_measurement
+from penstock.policies.experience import Experience
 from penstock.policies.gesscale import Gesscale
+from penstock.policies.gesscale_plus import GesscalePlus
 from penstock.policies.sustained import Memory
 
 FIT_MS, PLACEMENT_MS = 5.0, 50.0
 NODES = 1000
 FEW, MANY = 20, 500  # nodes in use of them
 SIZES = (1, 2, 3, 8, MOST)  # configurations that were measured
+LAYOUTS = (1, 3, 8, readings.MOST)  # that were read
 ALPHA, BETA, GAMMA = 100.0, 0.85, 40.0
 SHAPE = Pipeline(
     operators={"source": Operator(pool="source"), "map": Operator(pool="map")},
@@ -60,6 +68,15 @@ def measure_fits(sizes: Sequence[int] = SIZES, *, runs: int = 40) -> list[Cost]:
     ]
 
 
+def measure_learning(sizes: Sequence[int] = LAYOUTS, *, runs: int = 40) -> list[Cost]:
+    """Models of work, waiting and exchange from ever more layouts, read with errors of 5 %."""
+    numbers = itertools.count(1)
+    return [
+        measure(f"learning from {size}", [_learning_of(size, numbers)], runs=runs, budget=FIT_MS)
+        for size in sizes
+    ]
+
+
 def measure_placements(maps: Mapping[str, LatencyMap], *, runs: int = 12) -> list[Cost]:
     """One node more, the order of all free ones, one slot less, half of them less."""
     table: dict[str, Callable[[LatencyMap, list[str]], object]] = {
@@ -81,13 +98,16 @@ def measure_placements(maps: Mapping[str, LatencyMap], *, runs: int = 12) -> lis
 
 
 def measure_decisions(maps: Mapping[str, LatencyMap], *, runs: int = 12) -> list[Cost]:
-    """Whole decisions of Gesscale: one node more of many, and most of many slots less."""
-    up = [_decision(_seen(rtt, FEW, held=0.9)) for rtt in maps.values()]
-    down = [_decision(_seen(rtt, MANY, held=0.0)) for rtt in maps.values()]
-    return [
-        measure("decision to add one", up, runs=runs, budget=PLACEMENT_MS),
-        measure("decision to remove many", down, runs=runs, budget=PLACEMENT_MS),
-    ]
+    """Whole decisions of Gesscale and of gesscale+: nodes more of many, most of many slots less."""
+    found = []
+    for name, decision in (("gesscale", _decision), ("gesscale+", _decision_plus)):
+        up = [decision(_seen(rtt, FEW, held=0.9)) for rtt in maps.values()]
+        down = [decision(_seen(rtt, MANY, held=0.0)) for rtt in maps.values()]
+        found += [
+            measure(f"{name} adds", up, runs=runs, budget=PLACEMENT_MS),
+            measure(f"{name} removes many", down, runs=runs, budget=PLACEMENT_MS),
+        ]
+    return found
 
 
 def table(costs: Sequence[Cost], nodes: int = NODES) -> Grid:
@@ -127,6 +147,18 @@ def _fit_of(size: int, numbers: Iterator[int]) -> Piece:
     return prepare
 
 
+def _learning_of(size: int, numbers: Iterator[int]) -> Piece:
+    def prepare() -> Work:
+        random = np.random.default_rng([size, next(numbers)])
+        read = [
+            _reading(slots, 0.01 * slots, random.uniform(0.95, 1.05))
+            for slots in range(1, size + 1)
+        ]
+        return lambda: learn(read)
+
+    return prepare
+
+
 def _placement(work: Callable[[LatencyMap, list[str]], object], rtt: LatencyMap) -> Piece:
     nodes = list(rtt.nodes)
     return lambda: lambda: work(rtt, nodes)
@@ -143,15 +175,59 @@ def _decision(seen: Snapshot) -> Piece:
     return lambda: lambda: policy.decide(seen, memory)
 
 
+def _decision_plus(seen: Snapshot) -> Piece:
+    policy = GesscalePlus()
+    known: Experience = {
+        "readings": [to_json(_reading(slots, 0.01 * slots, 1.0)) for slots in range(1, FEW)],
+        "count": FEW,
+        "compared": 0,
+        "error": 0.0,
+    }
+    memory = policy.start(0)
+    memory["pools"] = {"map": known}
+    return lambda: lambda: policy.decide(seen, memory)
+
+
+def _reading(slots: int, delay: float, factor: float) -> Reading:
+    """Every slot with its even part of the work; the first has the source beside it."""
+    layout = Layout(
+        slots=slots,
+        hosts=1,
+        host=1 / slots,
+        rest=1 / slots if slots > 1 else 0.0,
+        delay=delay,
+        exchange=slowest([delay / 2] * slots),
+    )
+    return Reading(
+        layout=layout,
+        rate=_mst(slots, delay) * factor,
+        full=True,
+        busiest=0.95,
+        host=0.95,
+        rest=0.9 * (slots - 1),
+        rest_share=1.0 - 1 / slots,
+        source=0.1,
+        waits=0.1,
+    )
+
+
 def _seen(rtt: LatencyMap, used: int, *, held: float) -> Snapshot:
     """A map on the first nodes; without back pressure it needs the throughput of ten."""
     nodes = rtt.nodes[:used]
     rate = _mst(used, rtt.worst(nodes)) if held else _mst(10, 0.0)
     offered = 2.0 * rate if held else rate
+    busy = 1.0 if held else 10 / used
     seen = OperatorSeen(
-        parallelism=1.0, arrival_rate=rate, output_rate=rate, busy=1.0, idle=0.0, backpressured=0.0
+        parallelism=1.0,
+        arrival_rate=rate,
+        output_rate=rate,
+        busy=busy,
+        idle=1.0 - busy,
+        backpressured=0.0,
     )
-    source = replace(seen, offered_rate=offered, lag=0.0, busy=1.0 - held, backpressured=held)
+    source = replace(
+        seen, offered_rate=offered, lag=0.0, busy=1.0 - held, idle=0.0, backpressured=held
+    )
     return Snapshot(
         time=60.0,
         window=60.0,
@@ -182,7 +258,7 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the budgets were kept."""
     progress, console = Console(stderr=True), Console()
     progress.print("fits …")
-    costs = measure_fits()
+    costs = measure_fits() + measure_learning()
     progress.print(f"placements among {NODES:,} nodes …")
     maps = networks()
     costs += measure_placements(maps)

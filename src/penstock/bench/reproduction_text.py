@@ -26,9 +26,9 @@ def markdown(
     findings: Sequence[Finding],
     tables: Sequence[Grid],
     pictures: Mapping[str, str],
-    first_seed: int,
+    first_seed: int | None,
 ) -> str:
-    """A document; ``pictures`` captions by path."""
+    """A document; ``pictures`` captions by path, of the ``first_seed`` or of all runs."""
     parts = [
         f"# {title}",
         f"Written by `{command}` (Penstock {__version__}); do not edit. {about}",
@@ -37,7 +37,7 @@ def markdown(
         "## Tables",
         *(table.markdown().strip() for table in tables),
         "## Pictures",
-        f"Seed {first_seed}.",
+        "All runs." if first_seed is None else f"Seed {first_seed}.",
         *(f"![{caption}]({path})\n\n{caption}" for path, caption in pictures.items()),
     ]
     return "\n\n".join(parts) + "\n"

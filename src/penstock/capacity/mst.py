@@ -9,7 +9,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from penstock.capacity.measurements import NEAR, Measurement, configurations
 from penstock.core.errors import InputError
@@ -192,4 +191,6 @@ class _Fit:
 @lru_cache(maxsize=256)
 def _quantile(freedom: float) -> float:
     """Of Student's distribution, for both sides together."""
+    from scipy.special import stdtrit  # here: most commands have no use for it
+
     return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))

@@ -43,7 +43,8 @@ class Paper:
 PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
-    "gesscale": Paper(),
+    "gesscale": Paper(extended=True),
+    "geo": Paper(),
     "decentralized": Paper(),
 }
 
@@ -52,13 +53,15 @@ def reproduce(
     paper: Annotated[str, typer.Argument(help=f"What to reproduce: {', '.join(PAPERS)}.")],
     seeds: Annotated[
         int | None,
-        typer.Option(help="Runs of every cell.", show_default="30; mead 10, decentralized 100"),
+        typer.Option(
+            help="Runs of every cell.", show_default="30; mead 10, geo 25, decentralized 100"
+        ),
     ] = None,
     first_seed: Annotated[
         int | None,
         typer.Option(
             help="The first seed; low ones calibrated queries.",
-            show_default="3000; mead, decentralized 0",
+            show_default="3000; geo 4000; mead, decentralized 0",
         ),
     ] = None,
     workers: Annotated[

@@ -16,6 +16,7 @@ from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
 from penstock.policies.gesscale import Gesscale
+from penstock.policies.gesscale_plus import GesscalePlus
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
@@ -39,6 +40,7 @@ __all__ = [
     "DhalionPlus",
     "Drs",
     "Gesscale",
+    "GesscalePlus",
     "HpaCpu",
     "HpaPlus",
     "HpaVarga",
@@ -75,6 +77,7 @@ POLICIES: Mapping[str, type[Any]] = {
     "cpu-threshold": CpuThreshold,
     "drs": Drs,
     "gesscale": Gesscale,
+    "gesscale+": GesscalePlus,
     "mdl-nlunaware": MdlNlunaware,
     "thr-nlunaware": ThrNlunaware,
     "thr-nlaware": ThrNlaware,

@@ -31,6 +31,7 @@ def of(setup: str = MAIN.name) -> list[Cell]:
     return [Cell(setup=setup, policy=policy) for policy in paper.NAMES]
 
 
-def all_cells() -> list[Cell]:
-    """Table III, then the other set-ups."""
-    return [cell for setup in SETUPS for cell in of(setup)]
+def all_cells(*, extended: bool = False) -> list[Cell]:
+    """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the published one."""
+    more = [Cell(setup=MAIN.name, policy=paper.PLUS)] if extended else []
+    return [cell for setup in SETUPS for cell in of(setup)] + more

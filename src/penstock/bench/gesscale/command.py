@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.bench import reproduction
@@ -16,10 +16,14 @@ SEEDS, FIRST_SEED = 30, 3000  # the fog was calibrated on seeds below that
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """So many seeds, each a map of latencies, from the first one on."""
+    """So many seeds, each a map of latencies, from the first one on.
+
+    ``extended``: also ``gesscale+``, which the paper does not have.
+    """
 
     seeds: int = SEEDS
     first_seed: int = FIRST_SEED
+    extended: bool = False
 
     def __post_init__(self) -> None:
         reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
@@ -35,6 +39,7 @@ def wanted(seeds: int | None, first_seed: int | None, extended: bool) -> Plan:
     return Plan(
         seeds=SEEDS if seeds is None else seeds,
         first_seed=FIRST_SEED if first_seed is None else first_seed,
+        extended=extended,
     )
 
 
@@ -44,13 +49,14 @@ def begin(plan: Plan, out: Path) -> Path:
 
 
 def planned(folder: Path, extended: bool = False) -> Plan:
-    """The plan that a folder was begun with."""
-    return reproduction.planned(NAME, Plan, folder)
+    """The plan that a folder was begun with; ``extended`` now, if not then."""
+    plan = reproduction.planned(NAME, Plan, folder)
+    return replace(plan, extended=plan.extended or extended)
 
 
 def size(plan: Plan) -> int:
     """How many cells it has."""
-    return len(cells.all_cells())
+    return len(cells.all_cells(extended=plan.extended))
 
 
 def reproduce(
@@ -61,15 +67,14 @@ def reproduce(
     progress: Progress = lambda finished, total: None,
 ) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    outcomes = runner.run(
-        cells.all_cells(), plan.numbers, folder, workers=workers, progress=progress
-    )
+    chosen = cells.all_cells(extended=plan.extended)
+    outcomes = runner.run(chosen, plan.numbers, folder, workers=workers, progress=progress)
     found = Reproduction(
         name=NAME,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(outcomes),
-        tables=tuple(tables.all_tables(outcomes)),
+        tables=tuple(tables.all_tables(outcomes, extended=plan.extended)),
         pictures=tuple(figures.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
     )
     page = document.page(found.findings, found.tables, found.pictures, plan.seeds)
@@ -90,5 +95,6 @@ def _text(plan: Plan, found: Reproduction, pictures: str) -> str:
         seeds=plan.seeds,
         first_seed=plan.first_seed,
         usual_seed=FIRST_SEED,
+        extended=plan.extended,
         pictures=pictures,
     )

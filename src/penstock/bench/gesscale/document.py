@@ -31,7 +31,7 @@ ABOUT = (
     f"paper's public code, which has it and the text does not, not for {WARM_UP:.0f} s after a "
     f"restart, and at least {LEAST} replicas stay. The speed of a node was calibrated to what "
     "Table III tells of the ideal auto-scaler, on other seeds (docs/geo-simulator.md); what "
-    "distance and waiting cost is our choice, and other choices are in the last table. "
+    "distance and waiting cost is our choice, and other choices are in the table of other set-ups. "
     "While a job is stopped it has no replica."
 )
 
@@ -43,12 +43,15 @@ def text(
     seeds: int,
     first_seed: int,
     usual_seed: int,
+    extended: bool = False,
     pictures: str,
 ) -> str:
     """Markdown; ``pictures`` stands before the names of the pictures."""
     command = f"penstock reproduce gesscale --seeds {seeds}"
     if first_seed != usual_seed:
         command += f" --first-seed {first_seed}"
+    if extended:
+        command += " --extended"
     return markdown(
         title=TITLE,
         command=command,

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
+from penstock.bench.canvas import canvas, words
 from penstock.bench.gesscale import ideal
 from penstock.bench.gesscale.paper import NAMES
 from penstock.bench.gesscale.runner import Outcomes
 from penstock.bench.gesscale.setups import LOAD, MAIN, SECONDS
-from penstock.bench.thesis.figures import COLOURS, STYLE
+from penstock.bench.thesis.figures import COLOURS
 from penstock.core.model import Change
 from penstock.report.figure import GREY
 from penstock.simulator.geo import GeoEngine
 from penstock.workloads.patterns import Step, per_second
 
-WIDTH, HEIGHT, DPI = 900, 220, 100
+HEIGHT = 220  # pixels
 LOAD_COLOUR, LINE, IDEAL = GREY, COLOURS[0], COLOURS[1]
 # Figure 3: the load rises beyond what two replicas carry, a third is added later.
 LOW, HIGH, RISES, CHANGES, ENDS = 100.0, 190.0, 650, 800, 1200
@@ -53,7 +49,7 @@ def reconfigured(seed: int) -> GeoEngine:
 
 def _figure_3(seed: int, path: Path) -> None:
     series = reconfigured(seed).series
-    with _figure(path, 1) as (axes,):
+    with canvas(path, 1, height=HEIGHT, same_x=True) as (axes,):
         axes.plot(series.offered, color=LOAD_COLOUR, lw=1, label="input")
         axes.plot(series.consumed, color=LINE, lw=1, label="throughput")
         _words(axes, "A reconfiguration", "records/s", "seconds")
@@ -62,7 +58,7 @@ def _figure_3(seed: int, path: Path) -> None:
 def _figure_6(seed: int, path: Path) -> None:
     offered = per_second(LOAD, SECONDS)
     minutes = np.arange(SECONDS) / 60.0
-    with _figure(path, 2) as places:
+    with canvas(path, 2, height=HEIGHT, same_x=True) as places:
         places[0].plot(minutes, offered, color=LINE, lw=0.8, label="input = throughput")
         _words(places[0], "The ideal auto-scaler", "records/s")
         places[1].plot(minutes, ideal.replicas(MAIN, seed, offered), color=IDEAL, lw=1)
@@ -73,7 +69,7 @@ def _figure_7(outcomes: Outcomes, policy: str, seed: int, path: Path) -> None:
     run = next((r for r in outcomes.of(policy) if r.seed == seed), None)
     course = np.array(run.course if run is not None and run.course else [[0.0] * 5])
     minutes = np.arange(len(course))
-    with _figure(path, 3) as places:
+    with canvas(path, 3, height=HEIGHT, same_x=True) as places:
         places[0].plot(minutes, course[:, 0], color=LOAD_COLOUR, lw=1, label="input")
         places[0].plot(minutes, course[:, 1], color=LINE, lw=1, label="throughput")
         _words(places[0], NAMES[policy], "records/s")
@@ -85,21 +81,7 @@ def _figure_7(outcomes: Outcomes, policy: str, seed: int, path: Path) -> None:
         _words(places[2], "", "too many", "minutes")
 
 
-@contextmanager
-def _figure(path: Path, rows: int) -> Iterator[Sequence[Axes]]:
-    with mpl.rc_context(STYLE):
-        size = (WIDTH / DPI, HEIGHT * rows / DPI)
-        figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
-        yield list(figure.subplots(rows, 1, squeeze=False, sharex=True).ravel())
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
-
-
 def _words(axes: Axes, title: str, left: str, below: str = "") -> None:
-    axes.set_title(title, loc="left", fontweight="bold", fontsize=10)
-    axes.set_ylabel(left)
-    axes.set_xlabel(below)
+    words(axes, title, below, left)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, loc="upper left", ncols=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-GESSCALE = "gesscale"
+GESSCALE, PLUS = "gesscale", "gesscale+"
 NAMES: Mapping[str, str] = {
     "thr-nlunaware": "THR-NLUnaware",
     "thr-nlaware": "THR-NLAware",

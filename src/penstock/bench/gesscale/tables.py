@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.bench.gesscale import paper
-from penstock.bench.gesscale.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.bench.gesscale.paper import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
 from penstock.bench.gesscale.runner import Outcomes
 from penstock.bench.gesscale.setups import MAIN, SETUPS
 from penstock.bench.grid import NONE, Grid, interval, percent, printed
@@ -19,9 +19,10 @@ CAUSES = {
 }
 
 
-def all_tables(outcomes: Outcomes) -> list[Grid]:
+def all_tables(outcomes: Outcomes, *, extended: bool = False) -> list[Grid]:
     """In the order of the paper, then what it does not have."""
-    return [table_3(outcomes), ratios(outcomes), causes(outcomes), setups(outcomes)]
+    found = [table_3(outcomes), ratios(outcomes), causes(outcomes), setups(outcomes)]
+    return [*found, beyond(outcomes)] if extended else found
 
 
 def table_3(outcomes: Outcomes) -> Grid:
@@ -90,6 +91,26 @@ def _cause(outcomes: Outcomes, policy: str, figure: str) -> str:
     if figure in ("tightness", "model_error"):
         return f"{found.mean * 100:.{0 if figure == 'tightness' else 1}f} %"
     return interval(found)
+
+
+def beyond(outcomes: Outcomes) -> Grid:
+    """``gesscale+`` beside Gesscale, fog by fog."""
+    shown = {**METRICS, "catching_up": "ups to catch up", "lag": "lag s"}
+    rows = [
+        (
+            name,
+            interval(outcomes.estimate(GESSCALE, metric)),
+            interval(outcomes.estimate(PLUS, metric)),
+            _relative(outcomes.paired(PLUS, GESSCALE, metric)),
+        )
+        for metric, name in shown.items()
+    ]
+    return Grid(
+        title="Gesscale and gesscale+",
+        header=("metric", "Gesscale", "gesscale+", "difference"),
+        rows=tuple(rows),
+        notes=("difference: its mean, fog by fog, over Gesscale's mean",),
+    )
 
 
 def setups(outcomes: Outcomes) -> Grid:

@@ -17,6 +17,7 @@ from penstock.simulator.actions import Actions
 from penstock.simulator.arrivals import offered
 from penstock.simulator.geo import kernel as k
 from penstock.simulator.geo.deployment import Deployment, deployed
+from penstock.simulator.geo.groups import worked
 from penstock.simulator.geo.placing import placed, slot_id
 from penstock.simulator.geo.readings import NOISES, readings
 from penstock.simulator.geo.spec import SINK, SOURCE, GeoSpec
@@ -71,7 +72,9 @@ class GeoEngine:
     def _draw(self, seed: int) -> None:
         """All noise of the run; one generator per use, so that none disturbs another."""
         spec, windows = self.spec, self.spec.job.windows
-        speed, metrics, costs, store, run = (np.random.default_rng([seed, i]) for i in range(5))
+        speed, metrics, costs, store, run, groups = (
+            np.random.default_rng([seed, i]) for i in range(6)
+        )
         shape = (len(spec.nodes), self.seconds)
         self._noise = np.ones(shape)
         if spec.capacity_noise:
@@ -82,7 +85,7 @@ class GeoEngine:
         self._draws = store.standard_exponential((shape[0], count))
         spread = windows.between_runs if windows is not None else 0.0
         self._luck = math.exp(spread * run.standard_normal() - spread**2 / 2)
-        self._metrics = metrics
+        self._metrics, self._group_metrics = metrics, groups
         self._actions = Actions(spec.profile, costs)
 
     def _deploy(self, nodes: list[str]) -> None:
@@ -144,6 +147,7 @@ class GeoEngine:
             rescales=self._rescales(),
             rtt=self._rtt(),
             prices=self.spec.prices,
+            groups=self._groups(slots),
         )
         self._sums[:] = 0.0
         self._by_node[:] = 0.0
@@ -170,6 +174,13 @@ class GeoEngine:
             lag=float(self._state[k.WAITING]),
             noise=np.maximum(noise, -0.9).tolist(),
         )
+
+    def _groups(self, slots: tuple[Slot, ...]) -> dict[str, tuple[float, ...]]:
+        found = worked(self.spec.job, self._plan, [slot.load for slot in slots])
+        if found is None:
+            return {}
+        noise = self.spec.metric_noise * self._group_metrics.standard_normal(len(found))
+        return {self._pool: tuple((found * np.maximum(1.0 + noise, 0.1)).tolist())}
 
     def _rescales(self) -> tuple[Rescale, ...]:
         return self._actions.costs(self._now, self._delivered)
