@@ -25,7 +25,7 @@ ABOUT = (
     "warm-up, then a minute is measured. In *levels* every parallelism from 1 to 10 is measured in "
     "turn and both policies look on: what each predicts for the next level, before it is reached, "
     "is held against what is measured there. In the other runs a policy decides by itself, 16 "
-    "times. The simulator was calibrated on seeds 0 to 59 and 1000 to 1029, without a policy; the "
+    "times. The simulator was calibrated on seeds 0 to 99 and 1000 to 1029, without a policy; the "
     "model and the constants of gesscale+ were chosen on seeds 100 to 139; the runs here have "
     "others. The study made five runs of each, which differ: one goes on where four stop."
 )
