@@ -30,13 +30,15 @@ test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests
 
 test-long: setup
-	$(BIN)/python -m pytest -m long tests/spark
+	$(BIN)/python -m pytest -m long tests
 
 bench: setup
 	$(BIN)/python -m penstock.bench.speed
 	$(BIN)/python -m penstock.bench.speed spread
 	$(BIN)/python -m penstock.bench.mead.speed
 	$(BIN)/python -m penstock.bench.mead.exactness
+	$(BIN)/python -m penstock.bench.geo_speed
+	$(BIN)/python -m penstock.decentralized.check
 	$(BIN)/penstock prove all
 
 lock: setup

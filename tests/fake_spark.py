@@ -175,7 +175,8 @@ class FakeEngine:
         self._now = item.time
         alive = list(self._session.alive.values())
         self.pool.track(alive, self._now)
-        slots = tuple(Slot(id=e.id, cpu=0.5, load=0.4) for e in alive)
+        cpu = item.operators["read"].cpu
+        slots = tuple(Slot(id=e.id, cpu=cpu, load=0.4) for e in alive)
         share = len(slots) / len(item.operators)
         operators = {n: replace(o, parallelism=share) for n, o in item.operators.items()}
         acting, past = self.pool.acting or item.acting, tuple(self.pool.past)

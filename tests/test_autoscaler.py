@@ -161,6 +161,9 @@ RISE_AND_FALL = [400.0, 900.0, 2500.0, 4000.0, 4000.0, 3000.0, *[300.0] * 6]
 RISE_AND_FALL += [max(0.0, 1500 + 1400 * math.sin(i / 5)) for i in range(60)]
 
 
+MINUTELY = ("gesscale", "mdl-nlunaware", "thr-nlunaware", "thr-nlaware")
+
+
 @pytest.mark.parametrize("name", sorted(DECIDING))
 def test_every_policy_works_on_what_spark_measures(name: str) -> None:
     story = []
@@ -172,7 +175,8 @@ def test_every_policy_works_on_what_spark_measures(name: str) -> None:
                 for n, o in seen.operators.items()
             })  # fmt: skip
         story.append(seen)
-    session, made = played(story, name, guards=FREE)
+    each_look = {"period": 15.0} if name in MINUTELY else {}
+    session, made = played(story, create(name, each_look), guards=FREE)
     assert len(made) == len(story)
     assert not [d.explain() for d in made if "the policy" in d.proposal.reason]
     assert all(d.proposal.reason for d in made)

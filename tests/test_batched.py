@@ -189,5 +189,20 @@ def test_mead_plus_goes_up_while_records_take_too_long() -> None:
     assert "took 30 s" in decided(policy, slow).reason
 
 
+@pytest.mark.parametrize(
+    ("percentile", "enough"),
+    # 80 % of 10 s, less the batch of 0.75 s before it: half of it for a mean, all for a percentile
+    [(0.0, 8.0 - 0.75 / 2), (0.95, 8.0 - 0.75)],
+)
+def test_mead_plus_does_not_wait_for_a_long_batch_to_end(percentile: float, enough: float) -> None:
+    policy = create("mead+", {"target": 10.0, "percentile": percentile})
+    before = seen_with(Arrivals(EVEN), share=0.4, latency=1.0, batch_duration=0.75)
+    patient = replace(before, age=enough - 0.01)
+    assert share_of(policy, patient) == 0.4
+    late = replace(before, age=enough + 0.01)
+    assert share_of(policy, late) == 1.0
+    assert "under way" in decided(policy, late).reason
+
+
 def test_only_those_that_want_single_arrivals_get_them() -> None:
     assert {name for name, kind in POLICIES.items() if wants_arrivals(kind)} == set(KINDS)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.bench import lanes
 from penstock.bench.mead import cells, paper, runner
 from penstock.bench.mead.cells import Cell
 from penstock.bench.mead.experiment import CDF, Outcome, run
@@ -112,9 +113,9 @@ def test_a_run_can_be_left_before_any_decision() -> None:
     def check() -> None:
         asked.append(None)
         if len(asked) == 3:
-            raise runner.Stopped
+            raise lanes.Stopped
 
-    with pytest.raises(runner.Stopped):
+    with pytest.raises(lanes.Stopped):
         run(TINY[1], 0, arrivals("lm", 0, SECONDS), check=check)
 
 
@@ -202,7 +203,7 @@ def test_nothing_is_run_twice(
     with Book(tmp_path / SCORES) as book:
         for r in whole.runs:
             book.add(r.key, r.seed, to_json(r))
-    monkeypatch.setattr(runner, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
     assert plain(runner.run(TINY, SEEDS, tmp_path)) == plain(whole)
 
 

@@ -15,13 +15,15 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner, Result
 
+from penstock.bench import lanes
 from penstock.bench.mead import command, document, figures, runner
 from penstock.bench.mead.cells import all_cells
-from penstock.bench.mead.command import Plan, Reproduction
+from penstock.bench.mead.command import Plan
+from penstock.bench.reproduction import Reproduction
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError
-from tests.waiting import until
+from tests.waiting import children, ended, until
 
 APP = build({"reproduce": cli, "other": lambda: None})
 TINY = Plan(seeds=1, first_seed=3, minutes=2.0)
@@ -63,7 +65,7 @@ def test_json_is_findings_and_tables(done: Reproduction) -> None:
 def test_a_finished_run_is_shown_again_without_running(
     done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
     monkeypatch.setenv("COLUMNS", "80")
     docs = tmp_path / "docs"
@@ -129,22 +131,6 @@ def test_help_and_plans_that_cannot_be() -> None:
     assert "mead" in invoke("--help").stdout
     with pytest.raises(InputError, match="minutes 1 must be ≥ 2"):
         replace(TINY, minutes=1)
-
-
-def children(pid: int) -> set[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        return set(map(int, path.read_text().split()))
-    except OSError:
-        return set()
-
-
-def ended(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return True
-    return stat.rpartition(")")[2].split()[0] == "Z"  # nobody waits for it
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])

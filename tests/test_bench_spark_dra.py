@@ -201,6 +201,9 @@ def test_an_executor_that_leaves_at_the_wrong_moment_does_no_harm() -> None:
         def executors(self) -> dict[str, int]:
             return {"0": 10, "1": 11}
 
+        def nominal_share(self, executor: str) -> float:
+            return 0.2
+
         def set_share(self, executor: str, share: float) -> None:
             if executor == "1":
                 raise EngineError("executor 1 has no control group")

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, InputError
 from penstock.spark.local import processes
-from penstock.spark.local.cluster_spec import ClusterSpec
-from penstock.spark.local.daemons import Daemons, Restarts, Role
+from penstock.spark.local.daemons import Daemons, Post, Restarts, Role
 from tests.waiting import until
 
 SCRIPTS: dict[str, str] = {
     "master": "echo \"Successfully started service 'sparkMaster' on port 7077.\"; exec sleep 600",
     "worker": "echo 'Successfully registered with master spark://…'; exec sleep 600",
 }
+ONLY = Post(slots=3, memory="1g", cpu_share=0.2)
 Make = Callable[..., Daemons]
 
 
@@ -35,12 +35,11 @@ def make(tmp_path: Path, said: list[str]) -> Iterator[Make]:
     nursery = processes.Nursery()
     made: list[Daemons] = []
 
-    def command(role: Role, arguments: list[str]) -> list[str]:
-        return ["sh", "-c", SCRIPTS[role], role, *arguments]
+    def command(role: Role, name: str, arguments: list[str]) -> list[str]:
+        return ["sh", "-c", SCRIPTS[role], name, *arguments]
 
-    def start(limit: Restarts | None = None, command: object = command) -> Daemons:
+    def start(*posts: Post, limit: Restarts | None = None, command: object = command) -> Daemons:
         daemons = Daemons(
-            ClusterSpec(slots=3),
             nursery=nursery,
             command=command,  # type: ignore[arg-type]
             env=dict(os.environ),
@@ -49,7 +48,7 @@ def make(tmp_path: Path, said: list[str]) -> Iterator[Make]:
             limit=limit,
         )
         made.append(daemons)
-        daemons.start()
+        daemons.start(*(posts or (ONLY,)))
         return daemons
 
     yield start
@@ -82,7 +81,7 @@ def test_a_killed_worker_is_replaced_with_the_same_offer(make: Make, said: list[
 
 
 def test_a_worker_that_dies_too_often_is_given_up(make: Make, said: list[str]) -> None:
-    daemons = make(Restarts(most=2, within=3600.0))
+    daemons = make(limit=Restarts(most=2, within=3600.0))
     for _ in range(3):
         kill_worker(daemons)
     assert daemons.restarts == 2
@@ -108,8 +107,43 @@ def test_stopping_restarts_nothing(make: Make, said: list[str]) -> None:
 
 
 def test_a_worker_that_never_starts_tells_its_last_words(make: Make) -> None:
-    def broken(role: Role, arguments: list[str]) -> list[str]:
+    def broken(role: Role, name: str, arguments: list[str]) -> list[str]:
         return ["sh", "-c", SCRIPTS["master"] if role == "master" else "echo no memory; exit 7"]
 
     with pytest.raises(EngineError, match="worker ended with exit code 7:\nno memory"):
         make(command=broken)
+
+
+def test_workers_come_and_go_and_each_is_known_by_its_process(make: Make) -> None:
+    daemons = make(Post(name="a", slots=1, memory="1g", cpu_share=0.2))
+    other = Post(name="b", slots=1, memory="1g", cpu_share=0.5)
+    daemons.add(other)
+    assert list(daemons.posts) == ["a", "b"]
+    first, second = daemons.pid("a"), daemons.pid("b")
+    assert daemons.post_of(second) == other
+    assert daemons.post_of(1) is None
+    with pytest.raises(InputError, match="there is a worker 'b' already"):
+        daemons.add(other)
+    os.kill(first, signal.SIGKILL)
+    until("only the dead one is replaced", lambda: daemons.pid("a") != first, 10)
+    daemons.remove("b")
+    daemons.remove("b")
+    assert not processes.running(second)
+    assert list(daemons.posts) == ["a"]
+    assert daemons.restarts == 1
+
+
+def test_a_worker_is_told_its_own_address(make: Make, tmp_path: Path) -> None:
+    daemons = make(Post(name="far", slots=1, memory="600m", cpu_share=1.0, host="127.0.0.9"))
+    environment = Path(f"/proc/{daemons.pid('far')}/environ").read_bytes().split(b"\0")
+    assert b"SPARK_LOCAL_IP=127.0.0.9" in environment
+    arguments: list[list[str]] = []
+
+    def command(role: Role, name: str, given: list[str]) -> list[str]:
+        arguments.append([name, *given])
+        return ["sh", "-c", SCRIPTS[role]]
+
+    make(Post(name="far", slots=1, memory="600m", cpu_share=1.0, host="127.0.0.9"), command=command)
+    assert arguments[0][:3] == ["master", "--host", "127.0.0.1"]
+    assert arguments[1][:3] == ["far", "--host", "127.0.0.9"]
+    assert arguments[1][5:9] == ["-c", "1", "-m", "600m"]

@@ -26,7 +26,7 @@ from penstock.core.model import (
     Slot,
     Snapshot,
 )
-from penstock.core.pipeline import Operator
+from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.quick import maker, quick_init
 from tests.scenarios import NAMES, healthy, pipeline, with_all
 
@@ -145,6 +145,17 @@ def test_blackout_windows(text: str, hour: int, held: bool) -> None:
     targets, effects = decide(guards, {"map": 9.0}, seen)
     assert (targets["map"] == 4) is held
     assert ("blackout" in effects) is held
+
+
+def test_the_minimum_forces_no_slot_on_a_pool_that_could_not_use_it() -> None:
+    seen = healthy()
+    operators = {**seen.pipeline.operators, "map": Operator(pool="map", partitions=4)}
+    narrow = replace(seen, pipeline=Pipeline(operators=operators, edges=seen.pipeline.edges))
+    targets, effects = decide(Guards(minimum=6), {}, narrow)
+    assert targets == {"source": 6, "map": 4, "sink": 6}
+    assert set(effects) == {"bounds"}
+    targets, _ = decide(Guards(minimum=6, useful=False), {}, narrow)
+    assert targets == dict.fromkeys(NAMES, 6)
 
 
 def test_a_pool_outside_its_bounds_is_brought_back_without_a_proposal() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
+from penstock.bench.costs import Cost
 from penstock.bench.mead import speed
-from penstock.bench.mead.speed import Cost
 from penstock.core.arrivals import Arrivals
 from penstock.core.model import Proposal, Snapshot
 from penstock.policies.demands import Demands
@@ -23,17 +21,6 @@ def test_windows_are_spread_over_a_trace() -> None:
     assert all(times[0] == 0.0 and (np.diff(times) >= 0).all() for times in BC)
     assert not np.array_equal(BC[0], BC[1])
     assert len(speed.windows("taxi", most=20)) == 2  # there are no more
-
-
-def test_a_budget_is_judged_by_the_quiet_runs_of_the_slowest_piece(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Eight runs of two pieces: 1 to 8 ms, and 11 to 18 ms after a warm-up."""
-    lasting = itertools.chain([9.0], range(1, 9), [9.0], range(11, 19))
-    monkeypatch.setattr(speed, "_milliseconds", lambda piece: float(next(lasting)))
-    cost = speed.measure("x", [lambda: list, lambda: list], runs=8, budget=11.5)
-    assert (cost.pieces, cost.quiet, cost.mean, cost.worst) == (2, 11.5, 9.5, 18.0)
-    assert cost.within_budget
 
 
 def test_every_decision_is_under_arrivals_that_were_never_seen(

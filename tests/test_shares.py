@@ -19,6 +19,7 @@ class Cluster:
     quotas: dict[str, float | None]
     nominal: float | None = 0.5
     limited: bool = True
+    nominals: dict[str, float] = field(default_factory=dict)
     set: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -31,6 +32,9 @@ class Cluster:
 
     def share(self, executor: str, app: str) -> float | None:
         return self.quotas[executor]
+
+    def nominal_share(self, executor: str, app: str) -> float | None:
+        return self.nominals.get(executor, self.nominal)
 
     def set_share(self, executor: str, share: float, app: str) -> None:
         if executor == "gone":
@@ -63,6 +67,12 @@ def test_who_comes_later_gets_it_once_warm() -> None:
     cluster.quotas["1"] = 0.5  # the warm-up is over
     shares.keep()
     assert cluster.quotas["1"] == pytest.approx(0.2)
+
+
+def test_executors_that_were_promised_unequal_cpu_keep_the_proportion() -> None:
+    cluster = Cluster({"0": 0.5, "1": 0.2}, nominals={"1": 0.2})
+    shares_of(cluster).set(0.5)
+    assert cluster.quotas == {"0": pytest.approx(0.25), "1": pytest.approx(0.1)}
 
 
 @pytest.mark.parametrize(

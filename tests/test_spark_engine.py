@@ -210,6 +210,9 @@ class Quotas:
     def share(self, executor: str, app: str) -> float:
         return self.quota
 
+    def nominal_share(self, executor: str, app: str) -> float:
+        return 0.5
+
     def set_share(self, executor: str, share: float, app: str) -> None:
         self.quota = share
 

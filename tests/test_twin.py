@@ -199,7 +199,7 @@ def _plain() -> Profile:
 
 def test_a_profile_that_hardly_moves_has_no_capacity() -> None:
     with pytest.raises(InputError, match="does not finish batches"):
-        capacity_of(windowed(cost=1e5), SETTINGS)
+        capacity_of(windowed().slower(1e5), SETTINGS)
 
 
 # ---- runs -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.local.watch import REGISTERED, ExecutorWatch
+from penstock.spark.local.watch import REGISTERED, Executor, ExecutorWatch
 from tests.waiting import until
 
 
@@ -38,13 +38,18 @@ def groups() -> FakeGroups:
     return FakeGroups()
 
 
+def share_of(executor: Executor) -> float:
+    """This process stands in for an executor, so its own parent is the worker."""
+    return 0.2 if executor.worker == os.getppid() else 0.9
+
+
 def watch(folder: Path, groups: Any, warm_up: float) -> ExecutorWatch:
     (folder / "executors").mkdir()
     (folder / "executors" / "app-1.0").write_text(str(os.getpid()))
     log = folder / "work" / "app-1" / "0" / "stderr"
     log.parent.mkdir(parents=True)
     log.write_bytes(b"INFO starting\n")
-    return ExecutorWatch(folder, groups, 0.2, warm_up)
+    return ExecutorWatch(folder, groups, share_of, warm_up)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import EngineError, InputError, MissingError
-from penstock.spark.local import cgroups, cluster, java, processes, remains
+from penstock.spark.local import cgroups, cluster, java, layout, processes, remains
 from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 from tests.waiting import until
 
@@ -75,7 +75,7 @@ def test_bad_values_are_refused_at_construction(wrong: dict[str, Any], said: str
 
 
 def test_the_worker_has_memory_for_all_slots() -> None:
-    assert ClusterSpec(slots=4, executor_memory="1g").worker_memory == "4097m"
+    assert ClusterSpec(slots=4, executor_memory="1g").worker_memory(4) == "4097m"
 
 
 # ---- failures at start leave nothing -------------------------------------------------------
@@ -108,7 +108,7 @@ def test_no_pyspark_is_missing(empty_cache: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_master_that_dies_is_reported_with_its_last_words(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "class_path", lambda spark: "/nowhere")
+    monkeypatch.setattr(layout, "class_path", lambda spark: "/nowhere")
     made = LocalCluster()
     with pytest.raises(EngineError, match=r"(?s)master ended with exit code 1.*ClassNotFound"):
         made.start()

@@ -35,6 +35,7 @@ from penstock.cli.report import report
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.sites import sites
 from penstock.cli.validate import validate
 from penstock.cli.workload import workload
 from penstock.core.errors import PenstockError
@@ -53,6 +54,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "report": report,
     "policies": policies,
     "config": config,
+    "sites": sites,
     "doctor": doctor,
 }
 

@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.output import console, print_json
 from penstock.spark.kafka.jars import check as kafka
+from penstock.spark.sites.needs import check as sites
 
 if TYPE_CHECKING:
     from penstock.spark.local.machine import Check
@@ -24,7 +25,7 @@ def doctor(
     """Tell what this machine has, what each part enables, and how to get what is missing."""
     from penstock.spark.local.machine import checks
 
-    found = [*checks(), kafka()]
+    found = [*checks(), sites(), kafka()]
     missing = [c.name for c in found if _needed(c) and not c.ok]
     if as_json:
         rows = [

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.spark.freeze import KillSwitch
     from penstock.spark.local.cluster import LocalCluster
     from penstock.spark.settings.settings import Settings
+    from penstock.spark.sites.cluster import SiteCluster
 
 LOOK = 0.2  # seconds between looks for a session
 FLAGS = {
@@ -63,13 +64,17 @@ def run(
     ] = None,
     maximum: Annotated[
         int | None,
-        typer.Option("--max", help="Most executors.", show_default="80 or --local-cluster"),
+        typer.Option("--max", help="Most executors.", show_default="80, or what the cluster has"),
     ] = None,
     period: Period = None,
     cool_down: CoolDown = None,
     local_cluster: Annotated[
         int | None,
         typer.Option(help="Start a local cluster with this many one-core executors for it."),
+    ] = None,
+    sites: Annotated[
+        Path | None,
+        typer.Option(help="Start a cluster on the sites of this file for it (docs/sites.md)."),
     ] = None,
     cpu_share: Annotated[
         float, typer.Option(help="Share of a core per executor of the local cluster.")
@@ -83,8 +88,9 @@ def run(
 
     Decisions go to standard error. What the options leave open comes from
     the configuration file, PENSTOCK_* variables and spark.penstock.* of the
-    session. SIGUSR1 freezes it, SIGUSR2 thaws it. With --local-cluster the
-    script runs on a cluster started for it, unless it names a master itself.
+    session. SIGUSR1 freezes it, SIGUSR2 thaws it. With --local-cluster or
+    --sites the script runs on a cluster started for it, unless it names a
+    master itself.
     """
     from penstock.spark.freeze import KillSwitch
 
@@ -100,7 +106,15 @@ def run(
         "freeze_file": freeze_file,
         "metrics_port": metrics_port,
     }
-    wanted = _Wanted(config=config, given=given, local_cluster=local_cluster)
+    if local_cluster is not None and sites is not None:
+        raise InputError("give either --local-cluster or --sites, not both")
+    room, flag, places = local_cluster, "--local-cluster", None
+    if sites is not None:
+        from penstock.spark.sites.spec import SitesSpec
+
+        places = SitesSpec.read(sites)
+        room, flag = places.slots, "--sites"
+    wanted = _Wanted(config=config, given=given, room=room, flag=flag)
     settings = wanted.settings({})
     if print_config:
         show(settings)
@@ -110,13 +124,20 @@ def run(
     output.say(f"penstock: {settings.line()}")
     with ExitStack() as stack:
         stack.enter_context(output.log_to_stderr())
-        cluster = None
+        cluster: LocalCluster | SiteCluster | None = None
         if local_cluster is not None:
             from penstock.spark.local.cluster import ClusterSpec, LocalCluster
 
             spec = ClusterSpec(slots=local_cluster, cpu_share=cpu_share)
             cluster = stack.enter_context(LocalCluster(spec, say=output.say))
-            stack.enter_context(_defaults(cluster, settings.guards.minimum))
+            conf = cluster.conf(start_with=settings.guards.minimum)
+            stack.enter_context(_defaults(cluster, conf))
+        elif places is not None:
+            from penstock.spark.sites.cluster import SiteCluster
+
+            first = places.nearest(settings.guards.minimum)
+            cluster = stack.enter_context(SiteCluster(places, start_on=first, say=output.say))
+            stack.enter_context(_defaults(cluster, cluster.conf()))
         switch = KillSwitch()
         stack.enter_context(switch.signals())
         stack.enter_context(_Attacher(wanted, cluster, switch))
@@ -127,24 +148,29 @@ def run(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What the command line says of the configuration; the session's part comes later."""
+    """What the command line says of the configuration; the session's part comes later.
+
+    ``room`` the most executors of the cluster that is started for the script, if one is, by the
+    option ``flag``.
+    """
 
     config: Path | None
     given: Mapping[str, Any]
-    local_cluster: int | None
+    room: int | None
+    flag: str
 
     def settings(self, spark: Mapping[str, str]) -> Settings:
         from penstock.spark.settings.settings import load
 
         found = load(self.config, spark=spark, given=self.given, flags=FLAGS)
-        slots, most = self.local_cluster, found.guards.maximum
-        if slots is None or most <= slots:
+        room, most = self.room, found.guards.maximum
+        if room is None or most <= room:
             return found
         if "max_executors" in found.origins:
             origin = found.origins["max_executors"]
-            raise InputError(f"{origin} {most} is above --local-cluster {slots}")
-        flags = {**FLAGS, "max_executors": "--local-cluster"}
-        given = {**self.given, "max_executors": slots}
+            raise InputError(f"{origin} {most} is above {self.flag} {room}")
+        flags = {**FLAGS, "max_executors": self.flag}
+        given = {**self.given, "max_executors": room}
         return load(self.config, spark=spark, given=given, flags=flags)
 
 
@@ -154,7 +180,9 @@ class _Attacher:
     A script may stop its session and make another: that one gets an Autoscaler of its own.
     """
 
-    def __init__(self, wanted: _Wanted, cluster: LocalCluster | None, switch: KillSwitch) -> None:
+    def __init__(
+        self, wanted: _Wanted, cluster: LocalCluster | SiteCluster | None, switch: KillSwitch
+    ) -> None:
         self._wanted, self._cluster, self._switch = wanted, cluster, switch
         self._stopped = threading.Event()
         self._autoscaler: Autoscaler | None = None
@@ -209,13 +237,13 @@ class _Attacher:
 
 
 @contextmanager
-def _defaults(cluster: LocalCluster, start_with: int) -> Iterator[None]:
+def _defaults(cluster: LocalCluster | SiteCluster, conf: Mapping[str, str]) -> Iterator[None]:
     """Give the cluster's settings to any session that the script makes, as Spark's defaults."""
     from penstock.spark.local.driver import environment
 
     folder = cluster.folder / "conf"
     folder.mkdir()
-    lines = [f"{key} {value}\n" for key, value in cluster.conf(start_with=start_with).items()]
+    lines = [f"{key} {value}\n" for key, value in conf.items()]
     (folder / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
     with environment({**cluster.environment(), "SPARK_CONF_DIR": str(folder)}):
         yield

@@ -44,8 +44,9 @@ _change, _made_effect = maker(Change), maker(Effect)  # for every pool at every 
 class Guards:
     """The limits of one experiment or one production query.
 
-    ``minimum``, ``maximum`` slots of each pool · ``cap`` slots of all pools together, and
-    whether too large a plan is shrunk in proportion or cancelled · ``step_up``, ``step_down``
+    ``minimum``, ``maximum`` slots of each pool, the minimum as far as they are useful · ``cap``
+    slots of all pools together, and whether too large a plan is shrunk in proportion or
+    cancelled · ``step_up``, ``step_down``
     most slots added or removed by one action · ``cool_down`` seconds without another action ·
     ``tolerance`` relative distance from the present size that is not worth an action ·
     ``over_provisioning`` factor on every need · ``blackouts`` daily times without actions ·
@@ -120,7 +121,7 @@ class Guards:
             need = need_of(pool, members, proposal, seen)
             if need is None:
                 # The policy says nothing of this pool; only its bounds still hold.
-                slots = self._bounded(pool, before, effects)
+                slots = self._bounded(pool, before, useful, effects)
             else:
                 slots = self._limited(pool, need.slots, before, useful, seen, effects)
             rows.append((pool, before, need, slots))
@@ -188,7 +189,7 @@ class Guards:
             if slots != before:
                 why = f"within {self.tolerance:.0%} of the present size"
                 effects.append(_effect("tolerance", pool, slots, before, why))
-            return self._bounded(pool, before, effects)
+            return self._bounded(pool, before, useful, effects)
         if useful is not None and slots > useful and self.useful:
             why = f"only {useful} partitions can be worked on at once"
             effects.append(_effect("useful-parallelism", pool, slots, useful, why))
@@ -200,7 +201,7 @@ class Guards:
                 slots = before + self.step_up
         elif slots < before:
             slots = self._lowered(pool, slots, before, seen, effects)
-        return self._bounded(pool, slots, effects)
+        return self._bounded(pool, slots, useful, effects)
 
     def _lowered(
         self, pool: str, slots: int, before: int, seen: Snapshot, effects: list[Effect]
@@ -217,11 +218,14 @@ class Guards:
                 slots = before
         return slots
 
-    def _bounded(self, pool: str, slots: int, effects: list[Effect]) -> int:
-        if self.minimum <= slots <= self.maximum:
+    def _bounded(self, pool: str, slots: int, useful: int | None, effects: list[Effect]) -> int:
+        least = self.minimum
+        if least > 1 and useful is not None and self.useful:
+            least = min(least, useful)  # no slot is forced on a pool that could not use it
+        if least <= slots <= self.maximum:
             return slots
-        bounded = min(max(slots, self.minimum), self.maximum)
-        why = f"limits are {self.minimum} to {self.maximum}"
+        bounded = min(max(slots, least), self.maximum)
+        why = f"limits are {least} to {self.maximum}"
         effects.append(_effect("bounds", pool, slots, bounded, why))
         return bounded
 

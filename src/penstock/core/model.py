@@ -142,7 +142,9 @@ class Snapshot:
     measurements · ``acting`` whether an action is still in flight · ``queries`` by name, where
     the engine runs queries: what holds of a query as a whole and of none of its operators ·
     ``free_nodes`` where a slot could be added · ``rtt`` between nodes, of slots and free ones ·
-    ``prices`` of a slot on a node, in any one unit; 1 where nothing is said.
+    ``prices`` of a slot on a node, in any one unit; 1 where nothing is said · ``groups`` by
+    operator, where keys divide its work: slots kept busy by each group of keys (busy seconds per
+    second), in the order in which groups are dealt out to slots (at most 128).
     """
 
     time: float
@@ -157,6 +159,7 @@ class Snapshot:
     queries: Mapping[str, QuerySeen] = field(default_factory=dict)
     rtt: LatencyMap | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def slots(self, pool: str) -> int:
         """How many slots a pool has."""

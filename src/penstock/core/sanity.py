@@ -71,7 +71,12 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             gone: dict[str, Any] = dict.fromkeys(doubtful)
             q = dataclasses.replace(q, **gone)
         queries[name] = q
-    seen = dataclasses.replace(seen, operators=operators, pools=pools, queries=queries)
+    groups = {name: values for name, values in seen.groups.items() if _believable_groups(values)}
+    wrong = seen.groups.keys() - groups.keys()
+    notes += [f"{name}: work by key group cannot be true, ignored" for name in sorted(wrong)]
+    seen = dataclasses.replace(
+        seen, operators=operators, pools=pools, queries=queries, groups=groups
+    )
     return seen, tuple(notes)
 
 
@@ -133,6 +138,8 @@ def _all_believable(seen: Snapshot) -> bool:
         for slot in slots:
             if (slot.cpu is not None or slot.load is not None) and not _believable_slot(slot):
                 return False
+    if seen.groups and not all(map(_believable_groups, seen.groups.values())):
+        return False
     return not seen.queries or not any(map(_doubtful_of_query, seen.queries.values()))
 
 
@@ -144,6 +151,10 @@ def _doubtful_of_query(query: QuerySeen) -> list[str]:
         if not all(_in(v, most) for v in values):
             doubtful.append(name)
     return doubtful
+
+
+def _believable_groups(values: tuple[float, ...]) -> bool:
+    return all(_in(value, MOST_RECORDS) for value in values)
 
 
 def _doubtful(o: OperatorSeen) -> list[str]:

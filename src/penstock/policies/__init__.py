@@ -9,19 +9,25 @@ from typing import Any, get_type_hints
 from penstock.core.errors import InputError, unknown
 from penstock.core.ports import Policy
 from penstock.policies.cpu_threshold import CpuThreshold
+from penstock.policies.decentralized import Decentralized
 from penstock.policies.dhalion import Dhalion
 from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
+from penstock.policies.gesscale import Gesscale
+from penstock.policies.gesscale_plus import GesscalePlus
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
+from penstock.policies.mdl_nlunaware import MdlNlunaware
 from penstock.policies.mead import Mead, MeadKingman, MeadMg1
 from penstock.policies.mead_plus import MeadPlus
 from penstock.policies.proactive import Proactive
 from penstock.policies.spark_dra import SparkDra
 from penstock.policies.static import Static
+from penstock.policies.thr_nlaware import ThrNlaware
+from penstock.policies.thr_nlunaware import ThrNlunaware
 
 __all__ = [
     "DECIDING",
@@ -29,12 +35,16 @@ __all__ = [
     "POLICIES",
     "CpuThreshold",
     "DS2Plus",
+    "Decentralized",
     "Dhalion",
     "DhalionPlus",
     "Drs",
+    "Gesscale",
+    "GesscalePlus",
     "HpaCpu",
     "HpaPlus",
     "HpaVarga",
+    "MdlNlunaware",
     "Mead",
     "MeadKingman",
     "MeadMg1",
@@ -42,6 +52,8 @@ __all__ = [
     "Proactive",
     "SparkDra",
     "Static",
+    "ThrNlaware",
+    "ThrNlunaware",
     "create",
     "name_of",
     "parameters_of",
@@ -64,6 +76,12 @@ POLICIES: Mapping[str, type[Any]] = {
     "mead-kingman": MeadKingman,
     "cpu-threshold": CpuThreshold,
     "drs": Drs,
+    "gesscale": Gesscale,
+    "gesscale+": GesscalePlus,
+    "mdl-nlunaware": MdlNlunaware,
+    "thr-nlunaware": ThrNlunaware,
+    "thr-nlaware": ThrNlaware,
+    "decentralized": Decentralized,
 }
 DECIDING: Mapping[str, type[Any]] = {n: k for n, k in POLICIES.items() if k is not SparkDra}
 """Those that decide here, on any engine; Spark's own allocation decides inside Spark."""

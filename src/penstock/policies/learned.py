@@ -60,7 +60,7 @@ def saturated(seen: Snapshot) -> set[str]:
         if o.backpressured is None or o.backpressured > MOMENTS or not shares_add_up(o):
             continue
         above = seen.pipeline.upstream[name]
-        waits = any(map(_held, map(seen.operators.get, above))) if above else _supplied(seen, o)
+        waits = any(map(_held, map(seen.operators.get, above))) if above else supplied(seen, o)
         if waits and not _held(o):
             full.add(name)
     return full
@@ -122,7 +122,8 @@ def _held(o: OperatorSeen | None) -> bool:
     )
 
 
-def _supplied(seen: Snapshot, o: OperatorSeen) -> bool:
+def supplied(seen: Snapshot, o: OperatorSeen) -> bool:
+    """Whether a source had records waiting throughout, more than a second of its work."""
     if o.lag is None or o.offered_rate is None or not o.arrival_rate:
         return False
     before = o.lag - (o.offered_rate - o.arrival_rate) * seen.window

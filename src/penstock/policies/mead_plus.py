@@ -19,6 +19,7 @@ from penstock.queueing.outlook import Levels
 from penstock.queueing.paths import Station
 
 MOST = 20.0  # of measured to expected: more is an accident
+PATIENCE = 0.8  # of the target: with so much spent before a batch has ended, full CPU
 
 
 class Memory(TypedDict):
@@ -43,8 +44,9 @@ class MeadPlus:
     max(1, s): s is the share of the target that was spent, the mean of R/target or, for a
     percentile q, the time above the target over 1 − q. All of it fades with a half-life of
     ``horizon`` seconds. While the measured mean is above the target, no share is lowered on that
-    path and the slowest operator on it goes up by a level. The other parameters are those of
-    ``mead``. It decides in a few hundredths of a second, so it can be asked every 10 s.
+    path and the slowest operator on it goes up by a level; to full CPU at once where the records
+    of a micro-batch that is under way have spent most of the target. The other parameters are
+    those of ``mead``. It decides in a few hundredths of a second, so it can be asked every 5 s.
     """
 
     single_arrivals: ClassVar[bool] = True
@@ -148,26 +150,44 @@ def coming(levels: Levels, load: Load, path: tuple[Station, ...], percentile: fl
     return outlook.expected(levels, load.windows[0], path, percentile)
 
 
+def under_way(seen: Snapshot, percentile: float) -> float:
+    """Seconds that records of the batch under way have waited already; 0 without batches.
+
+    They came while the batch before it ran: on average half of it ago when it ended, the first of
+    them, which a percentile is about, all of it.
+    """
+    part = 1.0 if percentile else 0.5
+    return max(
+        (seen.age + part * (query.batch_duration or 0.0) for query in seen.queries.values()),
+        default=0.0,
+    )
+
+
 def raised(terms: Terms, seen: Snapshot, outcome: Outcome) -> Proposal:
     """The proposal, where a path is too slow now with at least what it has and a level more."""
     proposal, choice = outcome.proposal, outcome.choice
     if choice is None:
         return proposal
-    measured = sinks(seen)
+    measured, waited = sinks(seen), under_way(seen, terms.percentile)
+    hurry = waited > PATIENCE * terms.target
     needs, words = dict(proposal.pool_needs or proposal.needs), []
     for path in choice.predicted:
-        latency = measured.get(path[-1])
-        if latency is None or latency <= terms.target:
+        latency = measured.get(path[-1]) or 0.0
+        if latency <= terms.target and not hurry:
             continue
         now = {name: seen.pools[pool_of(seen, name)][0].cpu_share for name in path}
         slowest = max(path, key=choice.alone.__getitem__)
         above = [level for level in terms.levels if level > now[slowest]]
-        now[slowest] = above[0] if above else now[slowest]
+        if above:
+            now[slowest] = above[-1 if hurry else 0]
         for name in path:
             need = needs[name]
             if (need.cpu_share or 0.0) < now[name]:
                 needs[name] = Need(slots=need.slots, cpu_share=now[name])
-        words.append(f"{path[-1]} took {latency:.3g} s: no less CPU now")
+        if hurry:
+            words.append(f"what is under way has waited {waited:.3g} s: full CPU")
+        else:
+            words.append(f"{path[-1]} took {latency:.3g} s: no less CPU now")
     if not words:
         return proposal
     reason = f"{proposal.reason}; {'; '.join(words)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,11 +48,17 @@ class Actions:
         self._count = 0
 
     def ask(
-        self, now: int, sizes: Mapping[str, tuple[int, int]], rate: float, state: float
+        self,
+        now: int,
+        sizes: Mapping[str, tuple[int, int]],
+        rate: float,
+        state: float,
+        moved: Collection[str] = (),
     ) -> float:
         """Plan changes of pools from one size to another; seconds the job stops from now on.
 
-        ``rate`` throughput before it · ``state`` records of state that have to move.
+        ``rate`` throughput before it · ``state`` records of state that have to move · ``moved``
+        pools whose slots go to other nodes, which is a change though their number stays.
         """
         self._events = [e for e in self._events if e[1] not in sizes]
         self._open = [a for a in self._open if a.done <= now or a.rescale.pool not in sizes]
@@ -60,7 +66,7 @@ class Actions:
         stops = self._profile.stops_for(state) * jitter
         down = 0.0
         for pool, (before, after) in sizes.items():
-            if after == before:
+            if after == before and pool not in moved:
                 continue
             down = stops
             if after > before:

@@ -23,9 +23,9 @@ def cumulative(spec: FluidSpec, pattern: Pattern | Mapping[str, Pattern], second
         for name in pattern:
             if name not in sources:
                 raise unknown("source", name, sources)
-        rows = [_offered(pattern[name], seconds) for name in sources]
+        rows = [offered(pattern[name], seconds) for name in sources]
     else:
-        whole = _offered(pattern, seconds)
+        whole = offered(pattern, seconds)
         even = 1.0 / len(sources)
         rows = [whole * spec.source_shares.get(name, even) for name in sources]
     table = np.zeros((len(sources), seconds + 1))
@@ -34,7 +34,8 @@ def cumulative(spec: FluidSpec, pattern: Pattern | Mapping[str, Pattern], second
     return table
 
 
-def _offered(pattern: Pattern, seconds: int) -> Floats:
+def offered(pattern: Pattern, seconds: int) -> Floats:
+    """Records that a pattern offers in each second from 0 on; not to be written to."""
     try:
         return _offered_once(cast(Hashable, pattern), seconds)
     except TypeError:  # not hashable: work it out again each time

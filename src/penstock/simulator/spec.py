@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock.core.errors import InputError, unknown
+from penstock.core.errors import InputError
 from penstock.core.pipeline import Pipeline
+from penstock.simulator.checks import names, number
 from penstock.simulator.series import Floats
 
 Ints = npt.NDArray[np.int64]
 MOST_SLOTS = 1024  # of a pool, that the fewest are looked for among
-
-
-def _number(
-    what: str,
-    value: Any,
-    *,
-    low: float,
-    high: float = math.inf,
-    open_low: bool = False,
-    unit: str = "",
-) -> None:
-    good = (
-        isinstance(value, int | float)
-        and math.isfinite(value)
-        and (low < value if open_low else low <= value)
-        and value <= high
-    )
-    if not good:
-        above = f"above {low:g}" if open_low else f"≥ {low:g}"
-        below = f" and ≤ {high:g}" if math.isfinite(high) else ""
-        raise InputError(f"{what} = {value!r} must be a finite number {above}{below}{unit}")
-
-
-def _names(
-    what: str, given: Mapping[str, Any], known: Iterable[str], *, complete: bool = False
-) -> None:
-    names = dict.fromkeys(known)
-    for name in given:
-        if name not in names:
-            raise unknown(f"name in {what}:", name, names)
-    if complete and (missing := [name for name in names if name not in given]):
-        raise InputError(f"{what}: nothing is given for {', '.join(missing)}; add it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +44,8 @@ class RescaleProfile:
 
     def __post_init__(self) -> None:
         for key in ("downtime", "per_state", "start", "per_slot", "drain"):
-            _number(f"profile {self.name}: {key}", getattr(self, key), low=0.0, unit=" s")
-        _number(f"profile {self.name}: jitter", self.jitter, low=0.0, high=1.0)
+            number(f"profile {self.name}: {key}", getattr(self, key), low=0.0, unit=" s")
+        number(f"profile {self.name}: jitter", self.jitter, low=0.0, high=1.0)
 
     def stops_for(self, state: float) -> float:
         """Seconds without processing when so many records of state move, without jitter."""
@@ -156,26 +125,26 @@ class FluidSpec:
 
     def __post_init__(self) -> None:
         pipeline = self.pipeline
-        _names("service_rates", self.service_rates, pipeline.operators, complete=True)
-        _names("start", self.start, pipeline.pools, complete=True)
+        names("service_rates", self.service_rates, pipeline.operators, complete=True)
+        names("start", self.start, pipeline.pools, complete=True)
         for pool, slots in self.start.items():
             if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
                 raise InputError(f"start: {pool} = {slots!r} must be a whole number ≥ 1")
-        _names("source_shares", self.source_shares, pipeline.sources)
+        names("source_shares", self.source_shares, pipeline.sources)
         for key, bounds in _BY_OPERATOR.items():
             values = getattr(self, key)
-            _names(key, values, pipeline.operators)
+            names(key, values, pipeline.operators)
             for name, value in values.items():
-                _number(f"{key}: {name}", value, **bounds)
+                number(f"{key}: {name}", value, **bounds)
         for name, share in self.source_shares.items():
-            _number(f"source_shares: {name}", share, low=0.0)
+            number(f"source_shares: {name}", share, low=0.0)
         if self.source_shares:
-            _names("source_shares", self.source_shares, pipeline.sources, complete=True)
+            names("source_shares", self.source_shares, pipeline.sources, complete=True)
             if not math.isclose(total := sum(self.source_shares.values()), 1.0):
                 raise InputError(f"source_shares sum to {total}; they must sum to 1")
         for key, bounds in _WHOLE.items():
-            _number(key, getattr(self, key), **bounds)
-        _number("cpu_ceiling", self.cpu_ceiling, low=self.cpu_base, high=1.0)
+            number(key, getattr(self, key), **bounds)
+        number("cpu_ceiling", self.cpu_ceiling, low=self.cpu_base, high=1.0)
 
     def capacity(self, name: str, slots: float) -> float:
         """Records/s that an operator can process on so many slots of its own, without noise."""

@@ -24,6 +24,8 @@ from penstock.spark.freeze import KillSwitch
 from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.settings.keys import SPARK
 from penstock.spark.settings.settings import PRODUCTION, Settings, load, with_policy
+from penstock.spark.sites.cluster import SiteCluster
+from penstock.spark.sites.engine import SiteEngine
 
 __all__ = ["PRODUCTION", "Autoscaler"]
 
@@ -41,8 +43,8 @@ class Autoscaler(Controller):
     What is not given here comes from ``config`` (a TOML file), ``PENSTOCK_*`` variables or
     ``spark.penstock.*``; every key is in docs/configuration.md. ``config`` may also be ready
     ``Settings``. Besides: ``guards`` all of them as one value · ``cluster`` the local cluster, if
-    it is one of ours, for the CPU of each executor · ``record`` called with each decision ·
-    ``switch`` a kill switch that is shared with others.
+    it is one of ours, for the CPU of each executor and, where it has sites, their places ·
+    ``record`` called with each decision · ``switch`` a kill switch that is shared with others.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class Autoscaler(Controller):
         freeze_signals: bool | None = None,
         metrics_port: int | None = None,
         metrics_host: str | None = None,
-        cluster: LocalCluster | None = None,
+        cluster: LocalCluster | SiteCluster | None = None,
         record: Callable[[Decision, State], None] | None = None,
         switch: KillSwitch | None = None,
     ) -> None:
@@ -93,12 +95,13 @@ class Autoscaler(Controller):
         if own is not None:
             settings = with_policy(settings, name_of(own), parameters_of(own))
         self._spark = spark
-        self._engine = SparkEngine(
-            spark,
-            window=settings.window or settings.period,
-            cluster=cluster,
-            arrivals=wants_arrivals(own or POLICIES.get(settings.policy)),
-        )
+        window = settings.window or settings.period
+        arrivals = wants_arrivals(own or POLICIES.get(settings.policy))
+        self._engine: SparkEngine | SiteEngine
+        if isinstance(cluster, SiteCluster):
+            self._engine = SiteEngine(spark, cluster, window=window, arrivals=arrivals)
+        else:
+            self._engine = SparkEngine(spark, window=window, cluster=cluster, arrivals=arrivals)
         self._engine.pool.limits = (settings.guards.minimum, settings.guards.maximum)
         self._engine.pool.frozen = self._why_not
         if settings.mode == "act":

@@ -133,6 +133,10 @@ class SparkEngine:
         with contextlib.suppress(EngineError):  # the next observation reports it
             self._track(self._rest.executors(), time.time())
 
+    def executors(self) -> list[Executor]:
+        """What Spark says of its executors at this moment, of those that are gone too."""
+        return self._rest.executors()
+
     def slots(self) -> tuple[Slot, ...]:
         """The executors, also before the first batch."""
         return tuple(self._slots(self._rest.executors(), time.time()).values())

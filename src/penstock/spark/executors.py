@@ -44,6 +44,11 @@ class ExecutorPool:
         return self._log.acting
 
     @property
+    def in_flight(self) -> bool:
+        """Whether an action has not taken effect yet."""
+        return self._log.in_flight
+
+    @property
     def watching(self) -> bool:
         """Whether something is being timed that should be looked at often."""
         return self._log.watching
@@ -74,11 +79,24 @@ class ExecutorPool:
         if why is not None:
             raise EngineError(f"frozen: {why}")
 
-    def resize(self, change: Change, executors: Sequence[Executor], now: float) -> None:
-        """Ask for a new size; returns at once."""
+    def resize(
+        self,
+        change: Change,
+        executors: Sequence[Executor],
+        now: float,
+        *,
+        on_the_way: bool = False,
+    ) -> None:
+        """Ask for a new size; returns at once.
+
+        ``on_the_way``: as a step of a larger change, whose end has passed the :meth:`gate`.
+        """
         if self._log.in_flight:
             raise EngineError("an action is still in flight; one at a time")
-        self._gate(change.slots)
+        if on_the_way:
+            self.refuse_if_frozen()
+        else:
+            self.gate(change.slots)
         alive = [e for e in executors if e.alive]
         if change.slots == len(alive):
             return
@@ -100,7 +118,7 @@ class ExecutorPool:
         """A batch was planned and committed; the first whole one after an action is steady."""
         self._log.batch_ended(start, end)
 
-    def _gate(self, slots: int) -> None:
+    def gate(self, slots: int) -> None:
         """Refuse what must not leave here, and say so; nothing that came before can be wrong."""
         least, most = self.limits or (1, slots)
         if not (isinstance(slots, int) and least <= slots <= most):

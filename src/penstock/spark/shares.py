@@ -42,9 +42,12 @@ class CpuShares:
         cluster = self._cluster
         if cluster is None or cluster.spec.cpu_share is None or not cluster.limited:
             return
-        quota = cluster.spec.cpu_share * self.now
         for executor in cluster.executors(self._application):
             with contextlib.suppress(InputError, EngineError):  # it has left
                 share = cluster.share(executor, self._application)
-                if share is not None and abs(share - quota) > 1e-3:  # None: it still warms up
+                nominal = cluster.nominal_share(executor, self._application)
+                if share is None or nominal is None:  # it still warms up, or has no limit
+                    continue
+                quota = nominal * self.now
+                if abs(share - quota) > 1e-3:
                     cluster.set_share(executor, quota, self._application)

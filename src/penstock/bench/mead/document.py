@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
-from penstock import __version__
 from penstock.bench.grid import Grid
 from penstock.bench.mead.traces import LM, SYNT
+from penstock.bench.reproduction_text import markdown, means
+from penstock.bench.reproduction_text import page as html_page
 from penstock.bench.thesis.judging import Finding
-from penstock.bench.thesis.page import CSS, finding_html
+
+TITLE = "The MEAD paper's evaluation, reproduced"
 
 CAPTIONS = {
     "figure-2.png": "Figure 2. Arrival rates: an uncorrelated trace and a bursty one",
@@ -34,10 +34,6 @@ ABOUT = (
 )
 
 
-def _means(seeds: int) -> str:
-    return "One seed" if seeds == 1 else f"Means over {seeds} seeds with 95 % intervals"
-
-
 def text(
     findings: Sequence[Finding],
     tables: Sequence[Grid],
@@ -53,46 +49,28 @@ def text(
         command += f" --first-seed {first_seed}"
     if extended:
         command += " --extended"
-    parts = [
-        "# The MEAD paper's evaluation, reproduced",
-        f"Written by `{command}` (Penstock {__version__}); do not edit. {_means(seeds)}. {ABOUT}",
-        "## Findings",
-        *(_finding(finding) for finding in findings),
-        "## Tables",
-        *(table.markdown().strip() for table in tables),
-        "## Pictures",
-        f"Seed {first_seed}.",
-        *(f"![{CAPTIONS[name]}]({pictures}{name})\n\n{CAPTIONS[name]}" for name in SHOWN),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _finding(finding: Finding) -> str:
-    return (
-        f"**({finding.id}) {finding.verdict}**: {finding.claim}.  \n"
-        f"Paper: {finding.paper}. Ours: {finding.ours}. {finding.why}".rstrip()
+    return markdown(
+        title=TITLE,
+        command=command,
+        about=f"{means(seeds)}. {ABOUT}",
+        findings=findings,
+        tables=tables,
+        pictures={f"{pictures}{name}": CAPTIONS[name] for name in SHOWN},
+        first_seed=first_seed,
     )
 
 
 def page(
     findings: Sequence[Finding], tables: Sequence[Grid], pictures: Sequence[Path], seeds: int
 ) -> str:
-    """One HTML file with everything in it, no script, no network."""
-    parts = [
-        "<h1>The MEAD paper's evaluation, reproduced</h1>",
-        f"<p>{seeds} seeds, means with 95 % intervals.</p><p>{escape(ABOUT)}</p><h2>Findings</h2>",
-        *map(finding_html, findings),
-        "<h2>Tables</h2>",
-        *(table.html() for table in tables),
-        "<h2>Figures</h2>",
-    ]
-    for picture in pictures:
-        data = base64.b64encode(picture.read_bytes()).decode()
-        caption = escape(CAPTIONS[picture.name])
-        parts.append(f'<h3>{caption}</h3><img alt="{caption}" src="data:image/png;base64,{data}">')
-    body = "\n".join(parts)
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>penstock reproduce mead</title><style>{CSS}</style></head>"
-        f"<body>{body}</body></html>\n"
+    """One HTML file with everything in it."""
+    return html_page(
+        title=TITLE,
+        name="mead",
+        about=ABOUT,
+        findings=findings,
+        tables=tables,
+        pictures=pictures,
+        captions=CAPTIONS,
+        seeds=seeds,
     )

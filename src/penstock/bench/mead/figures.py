@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
+from penstock.bench.canvas import canvas, words
 from penstock.bench.mead import models, paper
 from penstock.bench.mead.cells import Cell
 from penstock.bench.mead.experiment import CDF, Outcome
 from penstock.bench.mead.models import Comparison
 from penstock.bench.mead.runner import Outcomes
 from penstock.bench.mead.traces import arrivals
-from penstock.bench.thesis.figures import COLOURS, STYLE
+from penstock.bench.thesis.figures import COLOURS
 from penstock.queueing.intervals import Intervals
 from penstock.report.figure import GREY
 from penstock.workloads.pattern import Floats
 
-WIDTH, HEIGHT, DPI = 900, 300, 100
 BIN = 10.0  # seconds
 LONGEST_LAG = 1000
 FIG_8 = (("synt", 0.1), ("bc", 0.3), ("lm", 1.5))
@@ -60,27 +56,15 @@ def draw_all(shown: Shown, folder: Path) -> list[Path]:
     return drawn
 
 
-@contextmanager
-def _figure(path: Path, rows: int, columns: int) -> Iterator[list[Axes]]:
-    with mpl.rc_context(STYLE):
-        size = (WIDTH / DPI, HEIGHT * rows / DPI)
-        figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
-        yield list(figure.subplots(rows, columns, squeeze=False).ravel())
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
-
-
 def _rates(traces: Sequence[str], shown: Shown, path: Path) -> None:
-    with _figure(path, len(traces), 1) as places:
+    with canvas(path, len(traces), 1) as places:
         for axes, trace in zip(places, traces, strict=True):
             times = shown.arrivals(trace)
             edges = np.arange(0.0, float(times[-1]), BIN)
             counts = np.histogram(times, edges)[0] / BIN
             axes.plot(edges[:-1] / 60.0, counts, color=COLOURS[0], lw=1)
             axes.set_ylim(bottom=0)
-            _words(axes, trace.upper(), "minutes", "records/s")
+            words(axes, trace.upper(), "minutes", "records/s")
 
 
 def _figure_2(shown: Shown, path: Path) -> None:
@@ -88,7 +72,7 @@ def _figure_2(shown: Shown, path: Path) -> None:
 
 
 def _figure_3(shown: Shown, path: Path) -> None:
-    with _figure(path, 1, 2) as places:
+    with canvas(path, 1, 2) as places:
         for axes, trace in zip(places, models.TRACES, strict=True):
             found = next(c for c in shown.comparisons if c.trace == trace)
             axes.plot(
@@ -98,7 +82,7 @@ def _figure_3(shown: Shown, path: Path) -> None:
                 axes.plot(found.loads, getattr(found, model), color=colour, lw=1.4, label=label)
             axes.set_yscale("log")
             axes.legend(fontsize=8)
-            _words(axes, trace.upper(), "utilisation", "mean response time, s")
+            words(axes, trace.upper(), "utilisation", "mean response time, s")
 
 
 def _figure_6(shown: Shown, path: Path) -> None:
@@ -106,7 +90,7 @@ def _figure_6(shown: Shown, path: Path) -> None:
 
 
 def _figure_7(shown: Shown, path: Path) -> None:
-    with _figure(path, 1, 1) as places:
+    with canvas(path, 1, 1) as places:
         for trace, colour in zip(paper.TRACES, COLOURS, strict=False):
             window = Intervals(np.diff(shown.arrivals(trace)))
             axes = places[0]
@@ -114,11 +98,11 @@ def _figure_7(shown: Shown, path: Path) -> None:
         places[0].set_xscale("log")
         places[0].set_xlim(1, LONGEST_LAG)
         places[0].legend(fontsize=8)
-        _words(places[0], "Autocorrelation of the inter-arrival times", "lag", "autocorrelation")
+        words(places[0], "Autocorrelation of the inter-arrival times", "lag", "autocorrelation")
 
 
 def _figure_8(shown: Shown, path: Path) -> None:
-    with _figure(path, 3, 2) as places:
+    with canvas(path, 3, 2) as places:
         for row, (trace, target) in enumerate(FIG_8):
             runs = [
                 (paper.NAMES[model], _detailed(shown, trace, model, target))
@@ -129,14 +113,14 @@ def _figure_8(shown: Shown, path: Path) -> None:
 
 
 def _figure_9(shown: Shown, path: Path) -> None:
-    with _figure(path, 3, 2) as places:
+    with canvas(path, 3, 2) as places:
         for row, trace in enumerate(paper.TRACES):
             run = _detailed(shown, trace, "cpu-threshold", None)
             _courses(places[2 * row : 2 * row + 2], [("threshold", run)], trace.upper())
 
 
 def _figure_10(shown: Shown, path: Path) -> None:
-    with _figure(path, 1, 2) as places:
+    with canvas(path, 1, 2) as places:
         for axes, (trace, target) in zip(places, FIG_10, strict=True):
             for model, colour in zip(("mead-mg1", "mead"), COLOURS, strict=False):
                 run = _detailed(shown, trace, model, target, p95=True)
@@ -146,7 +130,7 @@ def _figure_10(shown: Shown, path: Path) -> None:
             axes.axhline(0.95, color=GREY, lw=1, ls=":")
             axes.set_xscale("log")
             axes.legend(fontsize=8)
-            _words(
+            words(
                 axes, f"{trace.upper()}, p95 ≤ {target:g} s", "response time, s", "share of records"
             )
 
@@ -169,15 +153,9 @@ def _courses(
         places[1].step(times / 60.0, shares, color=colour, lw=1.1, label=label, where="post")
     places[0].set_yscale("log")
     places[1].set_ylim(35, 105)
-    _words(places[0], title, "minutes", "response time, s")
-    _words(places[1], "", "minutes", "CPU, %")
+    words(places[0], title, "minutes", "response time, s")
+    words(places[1], "", "minutes", "CPU, %")
     places[1].legend(fontsize=8, loc="upper right")
-
-
-def _words(axes: Axes, title: str, below: str, left: str) -> None:
-    axes.set_title(title, loc="left", fontweight="bold", fontsize=10)
-    axes.set_xlabel(below)
-    axes.set_ylabel(left)
 
 
 FIGURES: dict[str, Draw] = {

@@ -1,25 +1,22 @@
 """How long MEAD's computations take on one core, beside their budgets and the paper's figures.
 
 ``python -m penstock.bench.mead.speed`` prints the tables; exit code 1 when a budget is missed.
-Times are CPU time of this one process, with linear algebra on one thread. Every piece of work is
-done several times with nothing kept from before; it is judged by the fastest quarter of its runs,
-as other work on the machine slows it down, and a budget by the slowest piece.
+How costs are judged is in ``penstock.bench.costs``; linear algebra runs on one thread.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
 from rich.console import Console
 
+from penstock.bench.costs import Cost, Piece, Work, measure, on_one_thread, verdict
 from penstock.bench.grid import NONE, Grid
 from penstock.bench.mead import paper
 from penstock.bench.mead.traces import TRACES, arrivals
@@ -47,60 +44,6 @@ TARGETS: Mapping[str, tuple[float, float]] = {
     "taxi": (0.3, 1.0),
 }
 """Seconds for the mean and for the 95th percentile, as in the paper's tables."""
-THREADS = "OPENBLAS_NUM_THREADS"
-
-Work = Callable[[], object]
-Piece = Callable[[], Work]
-"""Prepares work that has not been done yet; only the work itself is timed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Milliseconds of one kind of work over several pieces of it.
-
-    ``quiet`` mean of the fastest quarter of the runs of the slowest piece · ``mean`` and ``worst``
-    of all runs · ``published`` what the paper says of its own.
-    """
-
-    what: str
-    pieces: int
-    quiet: float
-    mean: float
-    worst: float
-    budget: float | None = None
-    published: str = NONE
-
-    @property
-    def within_budget(self) -> bool:
-        """Whether the slowest piece keeps the budget, if there is one."""
-        return self.budget is None or self.quiet <= self.budget
-
-
-def measure(
-    what: str,
-    pieces: Iterable[Piece],
-    *,
-    runs: int,
-    budget: float | None = None,
-    published: str = NONE,
-) -> Cost:
-    """Every piece so many times after a warm-up."""
-    quiets, times = [], []
-    for piece in pieces:
-        _milliseconds(piece)
-        mine = sorted(_milliseconds(piece) for _ in range(runs))
-        quiet = mine[: max(1, runs // 4)]
-        quiets.append(sum(quiet) / len(quiet))
-        times += mine
-    return Cost(
-        what=what,
-        pieces=len(quiets),
-        quiet=max(quiets),
-        mean=sum(times) / len(times),
-        worst=max(times),
-        budget=budget,
-        published=published,
-    )
 
 
 def windows(trace: str, most: int, seed: int = 1) -> list[Floats]:
@@ -261,13 +204,6 @@ def _decision(policy: Mead, seen: Snapshot, numbers: Iterator[int]) -> Piece:
     return prepare
 
 
-def _milliseconds(piece: Piece) -> float:
-    work = piece()
-    began = time.process_time()
-    work()
-    return (time.process_time() - began) * 1e3
-
-
 def main() -> int:
     """Measure, print, and say by the exit code whether the budgets were kept."""
     progress, console = Console(stderr=True), Console()
@@ -282,19 +218,9 @@ def main() -> int:
     costs += measure_decisions(few)
     console.print(table(costs).rich())
     console.print(orders_table(measure_orders()).rich())
-    missed = [cost for cost in costs if not cost.within_budget]
-    for cost in missed:
-        console.print(f"[red]missed: {cost.what}: {cost.quiet:.1f} ms, at most {cost.budget:g}")
-    return 1 if missed else 0
-
-
-def _one_thread() -> None:
-    """Start anew with linear algebra on one thread: it asks once, as numpy is imported."""
-    if os.environ.get(THREADS) != "1":
-        os.environ[THREADS] = "1"
-        os.execv(sys.executable, [sys.executable, "-m", "penstock.bench.mead.speed"])
+    return verdict(costs, console)
 
 
 if __name__ == "__main__":
-    _one_thread()
+    on_one_thread("penstock.bench.mead.speed")
     sys.exit(main())

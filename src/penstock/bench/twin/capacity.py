@@ -17,6 +17,8 @@ from penstock.workloads.patterns import Constant
 SECONDS = 12.0  # of whole batches, as on Spark
 REPEATS = 4  # with other noise
 ROUNDS = 12
+PACES = 4  # tries: triggers and start-ups do not get slower
+SAME_PACE = 0.01  # of a throughput: near enough
 GIVE_UP = 600.0  # simulated seconds
 
 
@@ -30,6 +32,20 @@ def capacity_of(profile: Profile, settings: SparkSettings) -> Capacity:
         all=_throughput(profile, settings, rows, most),
         rows=rows,
     )
+
+
+def paced(profile: Profile, settings: SparkSettings, capacity: Capacity) -> Profile:
+    """The profile at the speed that the machine had when a bench measured its capacity.
+
+    Machines differ from hour to hour. All executors of the bench did ``capacity.all`` records/s;
+    the profile is made slower or faster as a whole until it does, too.
+    """
+    for _ in range(PACES):
+        factor = _throughput(profile, settings, capacity.rows, capacity.slots) / capacity.all
+        if abs(factor - 1.0) <= SAME_PACE:
+            break
+        profile = profile.slower(factor)
+    return profile
 
 
 def _batch_size(profile: Profile, settings: SparkSettings) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.bench.spark.capacity_file import Capacity
 from penstock.bench.spark.settings import SparkSettings
-from penstock.bench.twin.capacity import capacity_of
+from penstock.bench.twin.capacity import capacity_of, paced
 from penstock.bench.twin.twin import Twin, check_profile
 from penstock.core.errors import InputError
 from penstock.simulator.microbatch.profile import Profile, read_profile
@@ -19,7 +19,10 @@ def read_twins(
     settings: SparkSettings,
     capacities: Mapping[str, Capacity],
 ) -> dict[str, Twin]:
-    """A twin per query; one whose capacity is not given has that of its profile."""
+    """A twin per query, at the speed of its capacity.
+
+    One whose capacity is not given has that of its profile.
+    """
     found = {}
     for query, profile in read_profiles(folder, queries, settings).items():
         capacity = capacities.get(query) or capacity_of(profile, settings)
@@ -29,6 +32,8 @@ def read_twins(
                 f"has slots = {settings.slots}; set it to {capacity.slots}, or leave the "
                 "capacities out"
             )
+        if query in capacities:
+            profile = paced(profile, settings, capacity)
         found[query] = Twin(profile=profile, capacity=capacity)
     return found
 

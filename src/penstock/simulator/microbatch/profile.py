@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +216,27 @@ class Profile:
     def sources(self) -> tuple[str, ...]:
         """The streams that come from outside, each once."""
         return tuple(dict.fromkeys(s.name for q in self.queries for s in q.sources))
+
+    def slower(self, factor: float) -> Profile:
+        """The same application on a machine where batches take ``factor`` times as long."""
+        if not (math.isfinite(factor) and factor > 0):
+            raise InputError(f"batches cannot take {factor} times as long; it must be above 0")
+        return replace(self, queries=tuple(_slower(query, factor) for query in self.queries))
+
+
+def _slower(query: QueryProfile, factor: float) -> QueryProfile:
+    stages = tuple(
+        replace(
+            stage,
+            fixed=factor * stage.fixed,
+            per_record=factor * stage.per_record,
+            state=stage.state and replace(stage.state, per_row=factor * stage.state.per_row),
+        )
+        for stage in query.stages
+    )
+    return replace(
+        query, stages=stages, planning=factor * query.planning, commit=factor * query.commit
+    )
 
 
 def read_profile(path: Path) -> Profile:

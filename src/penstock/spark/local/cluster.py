@@ -21,7 +21,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -29,18 +29,10 @@ from typing import TYPE_CHECKING, Self
 from penstock.core.errors import EngineError, InputError
 from penstock.spark.local import cgroups, processes, remains
 from penstock.spark.local.cluster_spec import ClusterSpec, check_share
-from penstock.spark.local.daemons import START_SECONDS, STOP_SECONDS, Daemons, Role, tail
-from penstock.spark.local.driver import (
-    DRIVER_LOG,
-    EXECUTOR_LOG,
-    GATES,
-    HOST,
-    LEAN,
-    Driver,
-    settle,
-    spark_conf,
-)
-from penstock.spark.local.java import class_data, class_path, find_java, find_spark
+from penstock.spark.local.daemons import START_SECONDS, STOP_SECONDS, Daemons, Post, tail
+from penstock.spark.local.driver import HOST, LEAN, Driver, settle, spark_conf
+from penstock.spark.local.java import class_data, find_java, find_spark
+from penstock.spark.local.layout import Layout
 from penstock.spark.local.watch import Executor, ExecutorWatch
 
 if TYPE_CHECKING:
@@ -49,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["ClusterSpec", "LocalCluster"]
 
 DUMP_SECONDS = 300.0  # for the class-data archive; 20–60 s is normal
-SHIM = Path(__file__).with_name("java_shim.sh")
 
 
 class LocalCluster:
@@ -59,14 +50,27 @@ class LocalCluster:
     ``limited`` says whether CPU quotas are in force; if not, ``why_unlimited`` says why and what
     that means. ``say`` gets one line per step of progress.
 
+    By default there is one worker, on loopback. ``host`` is another address of this machine for
+    the master and for drivers, ``posts`` are where its first workers stand instead: see
+    :mod:`penstock.spark.sites.cluster`.
+
     Executor ids repeat between applications. Methods that take an executor id or return some mean
     the application ``app`` (its Spark id), or the newest that has executors.
     """
 
     def __init__(
-        self, spec: ClusterSpec | None = None, *, say: Callable[[str], None] = lambda line: None
+        self,
+        spec: ClusterSpec | None = None,
+        *,
+        host: str = HOST,
+        posts: Sequence[Post] | None = None,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.spec = spec or ClusterSpec()
+        self.spec = spec = spec or ClusterSpec()
+        self.host = host
+        memory = spec.worker_memory(spec.slots)
+        only = Post(host=host, slots=spec.slots, memory=memory, cpu_share=spec.cpu_share)
+        self._posts = [only] if posts is None else list(posts)
         self.why_unlimited: str | None = None
         self._say = say
         self._owner = os.getpid()
@@ -91,10 +95,31 @@ class LocalCluster:
 
     @property
     def worker(self) -> int:
-        """Process id of the worker; a worker that dies is replaced by another."""
+        """Process id of the first worker; a worker that dies is replaced by another."""
+        return self._started().pid(self._posts[0].name)
+
+    @property
+    def posts(self) -> dict[str, Post]:
+        """Where its workers stand, by name."""
+        return self._started().posts
+
+    def add_worker(self, post: Post) -> None:
+        """Start one more worker; returns at once, it takes a few seconds to register."""
+        self._started().add(post)
+
+    def remove_worker(self, name: str) -> None:
+        """End a worker, with what executors it has; idempotent."""
+        self._started().remove(name)
+
+    def worker_of(self, executor_id: str, app: str | None = None) -> str | None:
+        """The name of the worker that started an executor; None if it is gone."""
+        post = self._started().post_of(self._known(executor_id, app).worker)
+        return None if post is None else post.name
+
+    def _started(self) -> Daemons:
         self._running()
         assert self._daemons is not None
-        return self._daemons.pid("worker")
+        return self._daemons
 
     @property
     def limited(self) -> bool:
@@ -125,6 +150,14 @@ class LocalCluster:
             return {id: used[e.pid] for id, e in executors.items() if e.pid in used}
         seconds = {id: self._groups.cpu_seconds(e.key) for id, e in executors.items()}
         return {id: value for id, value in seconds.items() if value is not None}
+
+    def nominal_share(self, executor_id: str, app: str | None = None) -> float | None:
+        """The share of one core that an executor was promised; None: no limit."""
+        return self._nominal_share(self._known(executor_id, app))
+
+    def _nominal_share(self, executor: Executor) -> float | None:
+        post = self._started().post_of(executor.worker)
+        return self.spec.cpu_share if post is None else post.cpu_share
 
     def share(self, executor_id: str, app: str | None = None) -> float | None:
         """The share of one core that an executor is limited to now; None without a limit."""
@@ -167,7 +200,7 @@ class LocalCluster:
             remains.RUN_VARIABLE: self._running().id,
             "JAVA_HOME": str(self._java.home),
             "SPARK_HOME": str(self._spark),
-            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_IP": self.host,
             "SPARK_LAUNCHER_OPTS": " ".join([*LEAN, "-XX:-UsePerfData"]),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -185,10 +218,12 @@ class LocalCluster:
             )
         return spark_conf(
             url=self.url,
+            host=self.host,
             folder=self.folder,
             memory=self.spec.executor_memory,
             start_with=start_with,
-            data=self._class_data,
+            data=self._layout.data,
+            options=self._layout.names,
         )
 
     def session(
@@ -236,21 +271,21 @@ class LocalCluster:
         atexit.register(self._stop, save=False)
         self._signals.take()
         try:
-            self._lay_out(cache, hierarchy)
+            layout = self._layout = self._lay_out(cache, hierarchy)
             self._daemons = Daemons(
-                self.spec,
                 nursery=self._nursery,
-                command=self._daemon_command,
-                env=self._daemon_env(),
+                command=layout.command,
+                env=layout.environment(),
                 folder=self.folder,
                 say=self._say,
+                host=self.host,
             )
-            self._daemons.start()
+            self._daemons.start(*self._posts)
         except BaseException:
             self._stop(save=False)
             raise
         self._watch = ExecutorWatch(
-            self.folder, self._groups, self.spec.cpu_share, self.spec.warm_up
+            self.folder, self._groups, self._nominal_share, self.spec.warm_up
         )
         self._say(f"cluster ready at {self.url} after {time.monotonic() - begun:.1f} s")
         if self.why_unlimited is not None:
@@ -286,8 +321,8 @@ class LocalCluster:
             if self._daemons is not None:
                 self._daemons.stop()
             processes.end_all(run.processes, within=STOP_SECONDS)
-            if save and self._class_data.wanted:
-                self._class_data.dump(self._succeeds, self._say)
+            if save and self._layout.data.wanted:
+                self._layout.data.dump(self._succeeds, self._say)
         finally:
             self._nursery.close()
             if left := run.clear():
@@ -325,59 +360,24 @@ class LocalCluster:
             self.why_unlimited = f"{reason}: {meaning}. To get limits, {found.fix}."
         return found.hierarchy
 
-    def _lay_out(self, cache: Path, hierarchy: cgroups.Hierarchy | None) -> None:
+    def _lay_out(self, cache: Path, hierarchy: cgroups.Hierarchy | None) -> Layout:
         """Fill the run's folder and make its control groups."""
         run = self._running()
-        for name in ("logs", "work", "local", "tmp", "gates", "executors", "classes", "java/bin"):
-            (run.folder / name).mkdir(parents=True)
-        shim = run.folder / "java/bin/java"
-        shim.write_text(SHIM.read_text())
-        shim.chmod(0o700)
-        (run.folder / "executor-log.properties").write_text(EXECUTOR_LOG)
-        (run.folder / "driver-log.properties").write_text(DRIVER_LOG)
-        self._class_data = class_data(
-            self._java, self._spark, cache=cache, lists=run.folder / "classes"
-        )
         if hierarchy is not None:
             groups = cgroups.Groups(hierarchy=hierarchy, name=_group(run.id))
             groups.create()
             self._groups = groups
-
-    def _daemon_command(self, role: Role, arguments: list[str]) -> list[str]:
-        return [
-            str(self._java.binary),
-            *LEAN,
-            "-XX:-UsePerfData",  # no file in /tmp
-            "-Xmx256m",
-            f"-Djava.io.tmpdir={self.folder / 'tmp'}",
-            "-Dspark.master.rest.enabled=false",  # it would take the fixed port 6066
-            "-Dspark.decommission.enabled=true",
-            *self._class_data.options(role),
-            *("-cp", class_path(self._spark)),
-            f"org.apache.spark.deploy.{role}.{role.capitalize()}",
-            *arguments,
-        ]
-
-    def _daemon_env(self) -> dict[str, str]:
-        """Environment of master and worker, which executors inherit and the shim reads."""
-        run, data = self._running(), self._class_data
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
-        return kept | {
-            remains.RUN_VARIABLE: run.id,
-            "SPARK_HOME": str(self._spark),
-            "SPARK_SCALA_VERSION": "2.13",  # else the launcher looks for build folders
-            "SPARK_LOCAL_IP": HOST,
-            "SPARK_LOCAL_DIRS": str(run.folder / "local"),
-            "JAVA_HOME": str(run.folder / "java"),
-            "TMPDIR": str(run.folder / "tmp"),
-            "PENSTOCK_JAVA": str(self._java.binary),
-            "PENSTOCK_EXECUTORS": str(run.folder / "executors"),
-            "PENSTOCK_EXECUTOR_LOG": str(run.folder / "executor-log.properties"),
-            "PENSTOCK_GROUPS": "\n".join(map(str, self._groups.folders if self._groups else ())),
-            "PENSTOCK_CLASS_LISTS": str(data.lists) if data.wanted else "",
-            "PENSTOCK_ARCHIVE": str(data.archive) if data.usable else "",
-            GATES: str(run.folder / "gates"),
-        }
+        lists = run.folder / "classes"
+        layout = Layout(
+            run=run,
+            java=self._java,
+            spark=self._spark,
+            data=class_data(self._java, self._spark, cache=cache, lists=lists),
+            host=self.host,
+            groups=() if self._groups is None else self._groups.folders,
+        )
+        layout.make()
+        return layout
 
 
 def _group(run_id: str) -> str:

@@ -50,10 +50,9 @@ class ClusterSpec:
         if not 0 <= self.warm_up <= 60:
             raise InputError(f"warm_up is {self.warm_up:g} CPU-seconds; it must be from 0 to 60")
 
-    @property
-    def worker_memory(self) -> str:
-        """What the worker has to offer so that memory never limits the slots."""
-        return f"{((_bytes(self.executor_memory) or 0) * self.slots >> 20) + 1}m"
+    def worker_memory(self, slots: int) -> str:
+        """What a worker has to offer so that memory never limits its slots."""
+        return f"{((_bytes(self.executor_memory) or 0) * slots >> 20) + 1}m"
 
 
 def check_share(share: float) -> None:

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -77,9 +77,18 @@ logger.scheduler.filter.leave.onMismatch = neutral
 
 
 def spark_conf(
-    *, url: str, folder: Path, memory: str, start_with: int, data: ClassData
+    *,
+    url: str,
+    host: str,
+    folder: Path,
+    memory: str,
+    start_with: int,
+    data: ClassData,
+    options: Sequence[str] = (),
 ) -> dict[str, str]:
     """Spark configuration for a streaming application on throttled one-core executors.
+
+    ``host`` the driver's address · ``options`` more options for its Java.
 
     Everything is written below ``folder``, nothing into the working folder. Blocks of an executor
     that is decommissioned move to others, so that no stage has to be computed again.
@@ -90,6 +99,7 @@ def spark_conf(
         f"-Dderby.system.home={folder / 'tmp'}",
         f"-Dlog4j2.configurationFile={folder / 'driver-log.properties'}",
         "-XX:-UsePerfData",
+        *options,
         *data.options(f"driver-{time.monotonic_ns()}"),
     ]
     return {
@@ -102,8 +112,8 @@ def spark_conf(
         f"spark.executorEnv.{GATES}": str(folder / "gates"),
         "spark.driver.extraJavaOptions": " ".join(driver),
         "spark.driver.extraClassPath": hot,
-        "spark.driver.host": HOST,
-        "spark.driver.bindAddress": HOST,
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host,
         "spark.ui.port": "0",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.core.errors import EngineError, InputError
@@ -15,19 +15,20 @@ CORE = 1.0
 @contextmanager
 def full_speed(cluster: LocalCluster) -> Iterator[None]:
     """Let the executors that are there use whole cores, then their share again."""
-    share = cluster.spec.cpu_share
-    if not cluster.limited or share is None:
+    if not cluster.limited:
         yield
         return
     here = list(cluster.executors())
-    _set_shares(cluster, here, CORE)
+    for executor in here:
+        _set_share(cluster, executor, CORE)
     try:
         yield
     finally:
-        _set_shares(cluster, here, share)
+        for executor in here:
+            _set_share(cluster, executor, None)
 
 
-def _set_shares(cluster: LocalCluster, executors: Iterable[str], share: float) -> None:
-    for executor in executors:
-        with contextlib.suppress(InputError, EngineError):  # it has left
-            cluster.set_share(executor, share)
+def _set_share(cluster: LocalCluster, executor: str, share: float | None) -> None:
+    """Give an executor a share of a core; ``None``: the one that it was promised."""
+    with contextlib.suppress(InputError, EngineError):  # it has left
+        cluster.set_share(executor, share or cluster.nominal_share(executor) or CORE)

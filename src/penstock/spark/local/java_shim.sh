@@ -39,6 +39,15 @@ done <<END
 $PENSTOCK_GROUPS
 END
 
+# At a site an executor does not always notice that its worker was killed: the network may be gone
+# at the same moment, and with it the news. So someone looks.
+if [ -n "$PENSTOCK_TIED" ]; then
+    (
+        while kill -0 "$PPID" && kill -0 $$; do sleep 2; done
+        kill -9 $$
+    ) </dev/null >/dev/null 2>&1 &
+fi
+
 if [ -n "$PENSTOCK_CLASS_LISTS" ] && [ "$id" = 0 ]; then
     set -- "-XX:DumpLoadedClassList=$PENSTOCK_CLASS_LISTS/$app.classes" "$@"
 elif [ -n "$PENSTOCK_ARCHIVE" ]; then
@@ -46,5 +55,6 @@ elif [ -n "$PENSTOCK_ARCHIVE" ]; then
 fi
 echo $$ >"$PENSTOCK_EXECUTORS/.$app.$id"
 mv "$PENSTOCK_EXECUTORS/.$app.$id" "$PENSTOCK_EXECUTORS/$app.$id"
-exec "$PENSTOCK_JAVA" -XX:-UsePerfData "-Djava.io.tmpdir=$TMPDIR" \
+# shellcheck disable=SC2086 # several words
+exec "$PENSTOCK_JAVA" -XX:-UsePerfData "-Djava.io.tmpdir=$TMPDIR" $PENSTOCK_JAVA_OPTIONS \
     "-Dlog4j2.configurationFile=$PENSTOCK_EXECUTOR_LOG" "$@"

@@ -118,7 +118,7 @@ def network_namespaces() -> Check:
         name="network namespaces",
         ok=ok,
         found=found,
-        enables="executors at sites with emulated latency (not in this version yet)",
+        enables="sites with networks of their own",
         fix="run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1",
     )
 
@@ -134,7 +134,7 @@ def tun() -> Check:
         name="TUN device",
         ok=ok,
         found=found,
-        enables="emulated latency without kernel modules (not in this version yet)",
+        enables="emulated delays on kernels without netem",
         fix=f"run as root and, if it is missing: mkdir -p {TUN.parent}; mknod {TUN} c 10 200",
     )
 

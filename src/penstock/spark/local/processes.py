@@ -21,6 +21,7 @@ from typing import Any
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
+_NETWORK_NAMESPACE = 0x40000000  # CLONE_NEWNET, setns(2)
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -41,6 +42,12 @@ def started(pid: int) -> int | None:
     """When a process started, in clock ticks after boot; with its pid this names it for good."""
     fields = _stat(pid)
     return None if fields is None else int(fields[19])
+
+
+def parent(pid: int) -> int | None:
+    """The process that started a process, or that took it over; None if it is gone."""
+    fields = _stat(pid)
+    return None if fields is None else int(fields[1])
 
 
 def running(pid: int) -> bool:
@@ -116,12 +123,25 @@ class Nursery:
             order()
 
     def start(
-        self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        network: int | None = None,
+        keep: Sequence[int] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start one child; its standard output and error go to the file ``log``."""
+        """Start one child; its standard output and error go to the file ``log``.
+
+        ``network`` the descriptor of a network namespace to run in · ``keep`` descriptors that
+        stay open in it.
+        """
         parent = os.getpid()
 
         def die_with_parent() -> None:
+            if network is not None and self._libc.setns(network, _NETWORK_NAMESPACE) != 0:
+                os._exit(1)
             self._libc.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
             if os.getppid() != parent:  # it died between fork and here
                 os._exit(1)
@@ -140,6 +160,7 @@ class Nursery:
                             stdout=out,
                             stderr=subprocess.STDOUT,
                             start_new_session=True,
+                            pass_fds=keep,
                             preexec_fn=die_with_parent,
                         )
                     )

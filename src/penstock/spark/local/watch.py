@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,15 @@ REGISTERED = b"Successfully registered with driver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """An executor process; ``app`` and ``id`` are Spark's names for it."""
+    """An executor process; ``app`` and ``id`` are Spark's names for it.
+
+    ``worker`` is the process id of the worker that started it.
+    """
 
     app: str
     id: str
     pid: int
+    worker: int
 
     @property
     def key(self) -> str:
@@ -39,20 +44,21 @@ class Executor:
 class ExecutorWatch:
     """Knows the registered executors of a cluster and keeps their control groups in order.
 
-    ``folder`` is the cluster's; ``groups`` and ``share`` (of one core) are None without limits;
-    ``warm_up`` CPU-seconds an executor may use at full speed after it has registered.
+    ``folder`` is the cluster's; ``groups`` is None without limits; ``share_of`` an executor is
+    what it may use of one core, None: no limit; ``warm_up`` CPU-seconds an executor may use at
+    full speed after it has registered.
     """
 
     def __init__(
         self,
         folder: Path,
         groups: cgroups.Groups | None,
-        share: float | None,
+        share_of: Callable[[Executor], float | None],
         warm_up: float = 0.0,
     ) -> None:
         self._folder = folder
         self._groups = groups
-        self._share = share
+        self._share_of = share_of
         self._warm_up = warm_up
         self._warming: dict[str, float] = {}  # CPU-seconds at which each is limited
         self._starting: dict[str, tuple[Executor, float]] = {}  # with the time it was first seen
@@ -89,7 +95,8 @@ class ExecutorWatch:
         for file in (self._folder / "executors").glob("app-*"):
             if file.name not in self._starting and file.name not in self._registered:
                 app, id = file.name.rsplit(".", 1)
-                executor = Executor(app=app, id=id, pid=int(file.read_text()))
+                pid = int(file.read_text())
+                executor = Executor(app=app, id=id, pid=pid, worker=processes.parent(pid) or 0)
                 self._starting[file.name] = (executor, time.monotonic())
         for executor in [*self._registered.values(), *(e for e, _ in self._starting.values())]:
             if not processes.running(executor.pid):
@@ -119,9 +126,10 @@ class ExecutorWatch:
         return None if self._groups is None else self._groups.cpu_seconds(key)
 
     def _limit(self, executor: Executor) -> None:
-        if self._groups is not None and self._share is not None:
+        share = self._share_of(executor)
+        if self._groups is not None and share is not None:
             with contextlib.suppress(EngineError):  # it ended meanwhile
-                self._groups.set_share(executor.key, self._share)
+                self._groups.set_share(executor.key, share)
 
     def _bury(self, executor: Executor) -> None:
         """Forget an executor that ended, once its group is gone."""

@@ -1,0 +1,68 @@
+"""The set-ups in which the four policies are compared: the published one, and others beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from penstock.core.guards import Guards
+from penstock.simulator.geo import GeoSpec
+from penstock.simulator.geo.setups import FOG_RESTART, TAXI, fog_spec
+from penstock.simulator.spec import RescaleProfile
+from penstock.workloads.trace import Trace
+
+PERIOD = 60  # seconds between two looks                                  [arkian21, IV-B]
+WARM_UP = 300.0  # seconds after a restart without a look, in the public code
+LEAST = 2  # replicas, in the public code; also those at the beginning
+NODES = 8
+LOAD = Trace(file="taxi", scale=30.0, speed=10.0)  # three records per trip, ten times as fast
+SECONDS = int(LOAD.duration)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What differs from one set-up to the next.
+
+    ``warm_up`` seconds after a restart without a look; ``None``: none, a look every minute ·
+    ``least``, ``most`` replicas · ``downtime`` seconds that a change stops the job for ·
+    ``credit`` factor on the records under way: half of it, and distance costs twice as much ·
+    ``waiting_cpu`` share of its CPU that a node uses while it waits for others.
+    """
+
+    name: str
+    words: str
+    warm_up: float | None = WARM_UP
+    least: int = LEAST
+    most: int = NODES
+    downtime: float = FOG_RESTART.downtime
+    credit: float = 1.0
+    waiting_cpu: float = TAXI.waiting_cpu
+
+    @property
+    def guards(self) -> Guards:
+        """The limits that hold for all policies."""
+        bounds = Guards(minimum=self.least, maximum=self.most)
+        if self.warm_up is None:
+            return bounds
+        return replace(bounds, cool_down=self.downtime + self.warm_up, sleep=True)
+
+    def spec(self, seed: int) -> GeoSpec:
+        """The fog of a seed."""
+        spec = fog_spec(seed)
+        profile = RescaleProfile(name=FOG_RESTART.name, downtime=self.downtime)
+        credit = (TAXI.credit or 0.0) * self.credit
+        job = replace(TAXI, credit=credit, waiting_cpu=self.waiting_cpu)
+        return replace(spec, job=job, profile=profile)
+
+
+MAIN = Setup(name="published", words="as in the paper and its public code")
+OTHERS = (
+    Setup(name="minute", words="looks every minute, no warm-up, from 1 replica on", warm_up=None,
+          least=1),
+    Setup(name="instant", words="changes take no time", downtime=0.0),
+    Setup(name="six", words="six nodes, as in the public code", most=6),
+    Setup(name="nearer", words="distance costs half as much", credit=2.0),
+    Setup(name="farther", words="distance costs twice as much", credit=0.5),
+    Setup(name="idle", words="waiting for far nodes leaves the CPU idle", waiting_cpu=0.0),
+)  # fmt: skip
+SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in (MAIN, *OTHERS)}

@@ -1,0 +1,21 @@
+"""Scaling without a controller: every instance decides for itself. [belkhiria19]
+
+The protocol between instances as a pure state machine (``protocol``), the decision of one instance
+(``policy``), the pseudo-code as printed (``literal``), a checker of all interleavings (``check``)
+and the paper's simulator (``steps``).
+"""
+
+from penstock.decentralized.instance import Instance, siblings_of, wired
+from penstock.decentralized.messages import Address
+from penstock.decentralized.policy import LocalPolicy, Probabilistic
+from penstock.decentralized.protocol import ScalingProtocol
+
+__all__ = [
+    "Address",
+    "Instance",
+    "LocalPolicy",
+    "Probabilistic",
+    "ScalingProtocol",
+    "siblings_of",
+    "wired",
+]

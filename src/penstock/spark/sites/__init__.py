@@ -1,0 +1,1 @@
+"""Sites: networks of their own on this machine, with emulated delays between them."""
