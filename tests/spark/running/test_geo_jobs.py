@@ -69,6 +69,7 @@ def pairs(key: str) -> Callable[[Sequence[TimedRows]], Rows]:
 
     def found(events: Sequence[TimedRows]) -> Rows:
         size = 4 * SECOND
+        first, second = (_rows(rows) for rows in events)
         return Counter(
             (
                 *(a["id"], a["time"], a["value"], b["id"], b["time"], b["value"]),
@@ -76,8 +77,8 @@ def pairs(key: str) -> Callable[[Sequence[TimedRows]], Rows]:
                 max(a["time"], b["time"]),
                 fibonacci(a["id"], b["value"] + 1, 50),
             )
-            for a in _rows(events[0])
-            for b in _rows(events[1])
+            for a in first
+            for b in second
             if a["id"] == b[key] and a["time"] // size == b["time"] // size
         )
 
@@ -148,7 +149,7 @@ def _found(frame: Any) -> Rows:
 
 
 def test_a_saturated_job_is_measured(spark: Any, cluster: Any) -> None:
-    course = Course(rows=400, partitions=2, windows=2, seconds=0.5, skip=1, within=PATIENCE)
+    course = Course(rows=400, partitions=2, windows=2, seconds=0.1, skip=0, within=PATIENCE)
     found = measure(spark, cluster, create("map", SETTINGS), course)
     assert 0 < found.least <= found.mean <= found.most
     assert found.executors == len(found.busy) == len(found.cpu) == 1
