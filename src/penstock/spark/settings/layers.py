@@ -22,7 +22,7 @@ OTHERS = frozenset(
     ENVIRONMENT + name
     for name in (
         "ARCHIVE", "CLASS_DATA", "CLASS_LISTS", "CONFIG", "DEBUG", "EXECUTORS", "EXECUTOR_LOG",
-        "GATES", "GROUPS", "JAVA", "KEY", "RUN", "START_WITH",
+        "GATES", "GROUPS", "JAVA", "JAVA_OPTIONS", "KEY", "RUN", "START_WITH", "TIED",
     )
 )  # fmt: skip
 # Kubernetes gives every container the address of each service, in variables of its name.
