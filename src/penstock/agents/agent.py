@@ -28,7 +28,6 @@ Spawn = Callable[[int], Awaitable[Places]]
 """Asks the host for so many new instances of this operator; it may give fewer."""
 Tell = Callable[[dict[str, Any]], None]
 """Says something that somebody may like to see; nobody decides by it."""
-
 DRAIN_LOOK = 0.01  # seconds between two looks whether a leaving instance has nothing left
 
 
@@ -151,13 +150,16 @@ class Agent:
         self._tidy(peer)
 
     def lost(self, peer: Address, life: int | None, parcels: list[Parcel]) -> None:
-        """A peer is gone: others get its records; a new instance without its creator ends."""
+        """A peer is gone: others get its records.
+
+        An instance that has not started ends when its creator is gone. So does one that has nobody
+        before or after it any more: it can do nothing, and as a rule it is itself that is cut off.
+        """
         del self._links[peer]
-        creator = self.setup.creator
-        orphan = (
-            self.membership.me.phase == "inactive" and creator is not None and peer == creator[0]
-        )
-        if peer in self.membership.neighbours or parcels or orphan:
+        before, creator = self.membership.me, self.setup.creator
+        orphan = before.phase == "inactive" and creator is not None and peer == creator[0]
+        known = peer in self.membership.neighbours
+        if known or parcels or orphan:
             self.counts["peers lost"] += 1
             self._gone[peer] = life or 1
             self._tell({"event": "lost a peer", "peer": list(peer)})
@@ -165,9 +167,12 @@ class Agent:
         self.counts["records rerouted"] += sum(parcel.records for parcel in parcels)
         self.membership.lost(peer)
         self.outbox.put_back(parcels)
+        self._settle()
+        me = self.membership.me
         if orphan:
             self._end("its creator is gone")
-        self._settle()
+        elif known and self._operator and not (me.succs and me.preds):
+            self._end("cut off")
 
     def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
         """A new process is at a peer's address."""
@@ -259,13 +264,14 @@ class Agent:
         """After any change of the view: links to all neighbours, and to nobody else."""
         if self.membership.finished:
             self._all_know.set()
-        if self.membership.me.phase != "inactive":
-            self.stage.start()
-            for peer in self.membership.neighbours:
-                self._link(peer)
-            for peer in list(self._links):
-                self._tidy(peer)
-            self.outbox.flush()
+        if self.membership.me.phase == "inactive":
+            return
+        self.stage.start()
+        for peer in self.membership.neighbours:
+            self._link(peer)
+        for peer in list(self._links):
+            self._tidy(peer)
+        self.outbox.flush()
 
     def _tidy(self, peer: Address) -> None:
         """End a link that has nothing to carry and leads to nobody it needs to know of."""
