@@ -22,7 +22,7 @@ SECRET = b"a secret of this run"
 DELAY = 0.001  # seconds that a frame is under way
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+class _Selector(selectors.DefaultSelector):
     """Never waits: where it would, time passes."""
 
     now = 0.0
@@ -81,7 +81,7 @@ class MemoryWriter:
         asyncio.get_running_loop().call_later(DELAY, self._arrive)
 
     def _arrive(self) -> None:
-        if self._under_way and not self.stuck:
+        while self._under_way and not self.stuck:  # what was written in between comes with it
             item = self._under_way.popleft()
             if item is None:
                 self._ends[1].feed_eof()
@@ -103,6 +103,7 @@ class System:
         self.agents: dict[Address, Agent] = {}
         self.told: list[tuple[Address, dict[str, Any]]] = []
         self.all: list[Agent] = []
+        self.result: dict[str, int] = {}
         self._seed = seed
         self._patience = patience
         self._next = dict(pipeline.sizes)

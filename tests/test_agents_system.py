@@ -43,7 +43,7 @@ def played(deed: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System
         await deed(system)
         await system.drained()
         await system.quiet()
-        system.result = system.audit()  # type: ignore[attr-defined]
+        system.result = system.audit()
         await system.stop()
 
     run(work())
@@ -51,7 +51,7 @@ def played(deed: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System
 
 
 def check_exact(system: System, *, repeated: bool = False) -> None:
-    found: dict[str, int] = system.result  # type: ignore[attr-defined]
+    found = system.result
     assert found["lost"] == found["unexpected"] == 0
     assert found["delivered"] == found["expected"] > 0
     assert repeated or found["repeated"] == 0
@@ -64,7 +64,7 @@ async def nothing(system: System) -> None:
 def test_every_record_arrives_once() -> None:
     system = played(nothing)
     check_exact(system)
-    assert system.result["expected"] == 6000  # type: ignore[attr-defined]
+    assert system.result["expected"] == 6000
     assert system.count("messages") == 0
 
 
@@ -75,7 +75,7 @@ def test_selectivity_makes_fewer_and_more_records_and_all_are_accounted_for() ->
     )
     system = played(nothing, pipeline(operators=operators, sources=2))
     check_exact(system)
-    assert system.result["expected"] == pytest.approx(6000 * 0.5 * 2.3, rel=0.1)  # type: ignore[attr-defined]
+    assert system.result["expected"] == pytest.approx(6000 * 0.5 * 2.3, rel=0.1)
 
 
 def test_a_duplication_and_a_deletion_lose_nothing_and_repeat_nothing() -> None:

@@ -13,15 +13,13 @@ from penstock.agents.handshake import Hello, Verdict
 from penstock.agents.link import Dial, Link
 from penstock.agents.membership import Membership
 from penstock.agents.outbox import Clock, Outbox
-from penstock.agents.pipeline import SINK, SOURCE
 from penstock.agents.reception import Reception
 from penstock.agents.setup import Setup
-from penstock.agents.sink import Sink
 from penstock.agents.source import Source
-from penstock.agents.stage import Stage
+from penstock.agents.stage import made_stage
 from penstock.agents.trial import Trials
 from penstock.agents.wire import Places, encode
-from penstock.agents.worker import Meter, Sleep, Worker
+from penstock.agents.worker import Meter, Sleep
 from penstock.decentralized.messages import Address, Message
 
 Spawn = Callable[[int], Awaitable[Places]]
@@ -59,17 +57,21 @@ class Agent:
         self.membership = Membership(address, self._post, self.counts, active=setup.life > 1)
         self.reception = Reception(self, setup.secret, self.counts)
         chance = random.Random(f"{setup.seed} {address} {setup.life}")
-        self.outbox = Outbox(self._targets, self._window, clock, turn=chance.randrange(1 << 16))
+        self.outbox = Outbox(
+            self._targets,
+            self._window,
+            lambda: len(self.membership.me.succs),
+            clock,
+            turn=chance.randrange(1 << 16),
+        )
         self.meter = Meter((pipeline.period or 5.0) * 0.4, clock)
         self.siblings = 1
         self._operator = pipeline.operator(address.operator)
-        self.stage = self._made_stage(clock, sleep)
+        self.stage = made_stage(address, pipeline, self.outbox, clock, sleep)
         self._trials = Trials(self, self._operator, pipeline.period, chance, sleep)
         if setup.creator is not None:
             self._places.update([setup.creator])
-            self._link(setup.creator[0])
-
-    # ---- what it does ------------------------------------------------------------------------
+            self._link(setup.creator[0])  # to notice when it is gone
 
     async def run(self) -> str:
         """Work until it has left or has to end; the reason."""
@@ -131,7 +133,7 @@ class Agent:
             "counts": dict(self.counts),
         }
 
-    # ---- what its links tell it --------------------------------------------------------------
+    # What its links tell it.
 
     def hello(self, peer: Address) -> Hello:
         """Who it is to a peer."""
@@ -185,7 +187,7 @@ class Agent:
         """A peer has given it up, and others may have got its records: it must not go on."""
         self._end(f"given up by {by}")
 
-    # ---- what its reception tells it ---------------------------------------------------------
+    # What its reception tells it.
 
     @property
     def life(self) -> int:
@@ -216,21 +218,12 @@ class Agent:
         self.membership.heard(sender, message)
         self._settle()
 
-    # ---- inside ------------------------------------------------------------------------------
+    # Inside.
 
     async def _work(self) -> None:
         await self.stage.run()
         if isinstance(self.stage, Source):
             self._tell({"event": "drained", "emitted": self.stage.emitted})
-
-    def _made_stage(self, clock: Clock, sleep: Sleep) -> Stage:
-        address, pipeline = self.setup.address, self.setup.pipeline
-        if address.operator == SOURCE:
-            return Source(pipeline, address.serial, self.outbox, clock, sleep)
-        if address.operator == SINK:
-            return Sink(pipeline)
-        assert self._operator is not None
-        return Worker(self._operator, self.outbox, clock, sleep)
 
     def _targets(self) -> list[Link]:
         return [self._link(address) for address in self.membership.targets]

@@ -89,6 +89,7 @@ class Link:
         self._life: int | None = None
         self._writer: Writer | None = None
         self._broken = False  # whether there was a connection before this one
+        self._closed = False
         self._task = asyncio.create_task(self._run(), name=f"link to {peer}")
         self._task.add_done_callback(self._finished)
 
@@ -101,7 +102,8 @@ class Link:
         self._write(self.out.parcel(parcel, siblings))
 
     def close(self) -> None:
-        """No more is sent."""
+        """No more is sent, and its owner hears nothing more of it."""
+        self._closed = True
         self._task.cancel()
         if self._writer is not None:
             self._writer.close()
@@ -200,6 +202,8 @@ class Link:
                 writer.write(frame(Kind.PING))
                 continue
             silent = 0
+            if self._closed:  # by an answer that has come with this frame
+                raise asyncio.CancelledError
             match kind:
                 case Kind.DONE:
                     self._done(payload)

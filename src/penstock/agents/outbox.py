@@ -16,18 +16,21 @@ class Outbox:
     """Gives parcels to receivers in turn; one that has its window full is passed over.
 
     ``targets`` the links to those that may get records now · ``window`` records that each of so
-    many receivers may have that are not done · ``turn`` who comes first.
+    many receivers may have that are not done · ``siblings`` how many instances the receivers'
+    operator has, which is written on the records · ``turn`` who comes first.
     """
 
     def __init__(
         self,
         targets: Callable[[], Sequence[Link]],
         window: Callable[[int], float],
+        siblings: Callable[[], int],
         clock: Clock,
         turn: int = 0,
     ) -> None:
         self._targets = targets
         self._window = window
+        self._siblings = siblings
         self._clock = clock
         self._turn = turn
         self._waiting: deque[Parcel] = deque()
@@ -62,7 +65,7 @@ class Outbox:
         """Send what can be sent now."""
         while self._waiting and (link := self._next()) is not None:
             parcel = self._waiting.popleft()
-            link.records(parcel, len(self._targets()))
+            link.records(parcel, self._siblings())
             self.sent += parcel.records
         if not self._waiting:
             self._clear.set()

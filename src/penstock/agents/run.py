@@ -12,14 +12,14 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from penstock.agents.outcome import Action, Outcome, Sample
-from penstock.agents.pipeline import SINK, SOURCE, Pipeline
+from penstock.agents.pipeline import SINK, SOURCE
+from penstock.agents.plan import Plan
 from penstock.agents.process import address_of
-from penstock.agents.sites import Post, Site, opened
-from penstock.core.errors import EngineError, InputError
+from penstock.agents.sites import Post, opened
+from penstock.core.errors import EngineError
 from penstock.decentralized import Address, wired
 from penstock.workloads.cosine import Cosine
 
@@ -28,38 +28,6 @@ START_SECONDS = 60.0
 QUIET_SECONDS = 20.0
 Watch = Callable[[Sample], None]
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to run.
-
-    ``most`` instances that a site can hold · ``patience`` seconds of silence after which a peer is
-    dialled again · ``grace`` seconds after the load within which everything must be done · ``kill``
-    which instance is killed half-way: any but a keeper, a keeper, or none.
-    """
-
-    pipeline: Pipeline = field(default_factory=Pipeline)
-    sites: tuple[Site, ...] = (Site(),)
-    seed: int = 0
-    most: int = 100
-    patience: float = 5.0
-    grace: float = 120.0
-    kill: Literal["any", "keeper"] | None = None
-
-    def __post_init__(self) -> None:
-        first = sum(self.pipeline.sizes.values())
-        if not self.sites:
-            raise InputError("a run needs a site; 127.0.0.1 is one")
-        if self.most * len(self.sites) < first:
-            raise InputError(
-                f"{first} instances at the start, but room for {self.most} at each of "
-                f"{len(self.sites)} sites; give --most"
-            )
-        if not self.patience > 0.0 or not self.grace > 0.0:
-            raise InputError(
-                f"patience {self.patience} and grace {self.grace} must be above 0 seconds"
-            )
 
 
 async def run(plan: Plan, watch: Watch = lambda _: None, say: Say = lambda _: None) -> Outcome:
@@ -95,6 +63,7 @@ class Running:
         self._clock = asyncio.get_running_loop().time
         self._begun: float | None = None
         self._sites: dict[Address, int] = {}  # of the instances that live
+        self.pids: dict[Address, int] = {}  # the latest process of every instance there was
         self._places: dict[Address, list[Any]] = {}
         self._reports: dict[tuple[Address, int], dict[str, Any]] = {}
         self._drained: dict[int, int] = {}
@@ -214,6 +183,11 @@ class Running:
         """What happened so far."""
         return self._actions
 
+    def phase(self, who: Address) -> str:
+        """The phase that an instance reported last; empty if it has not."""
+        lives = [life for address, life in self._reports if address == who]
+        return str(self._reports[who, max(lives)]["phase"]) if lives else ""
+
     def living(self, operator: str) -> list[Address]:
         """The instances of an operator whose processes run."""
         return sorted(address for address in self._sites if address.operator == operator)
@@ -226,9 +200,10 @@ class Running:
                 self._reports[who, life] = report
                 if report["resting"] and report["phase"] == "active":
                     self._rested.add(who)
-            case {"event": "started", "place": place}:
+            case {"event": "started", "place": place, "pid": int(pid)}:
                 self._sites[who] = site
                 self._places[who] = place
+                self.pids[who] = pid
                 if life > 1:
                     self._note(who, "started again")
             case {"event": "ended", "code": int(code)}:

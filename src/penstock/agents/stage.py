@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from penstock.agents.channel import Done
+from penstock.agents.outbox import Clock, Outbox
+from penstock.agents.pipeline import SINK, SOURCE, Pipeline
+from penstock.agents.sink import Sink
+from penstock.agents.source import Source
+from penstock.agents.worker import Sleep, Worker
+from penstock.core.errors import unknown
+from penstock.decentralized.messages import Address
 
 
 class Stage(Protocol):
@@ -30,3 +37,17 @@ class Stage(Protocol):
 
     async def run(self) -> None:
         """Work."""
+
+
+def made_stage(
+    address: Address, pipeline: Pipeline, outbox: Outbox, clock: Clock, sleep: Sleep
+) -> Stage:
+    """What the instance at an address does."""
+    if address.operator == SOURCE:
+        return Source(pipeline, address.serial, outbox, clock, sleep)
+    if address.operator == SINK:
+        return Sink(pipeline)
+    operator = pipeline.operator(address.operator)
+    if operator is None:
+        raise unknown("operator", address.operator, pipeline.names)
+    return Worker(operator, outbox, clock, sleep)
