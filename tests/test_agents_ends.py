@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -213,7 +214,8 @@ class Sender:
         return near
 
     async def _answer(self, incoming: FrameReader, writer: Writer, dial: int) -> None:
-        await self._script(incoming, writer, dial)
+        with contextlib.suppress(EOFError):
+            await self._script(incoming, writer, dial)
 
     def hello(self, peer: Address) -> Hello:
         return hello()

@@ -66,7 +66,7 @@ def test_a_duplication_and_a_deletion_lose_no_record_and_repeat_none() -> None:
     outcome, pids = played(Plan(pipeline=PIPELINE, sites=sites), deed)
     assert outcome.emitted == 3000
     assert outcome.expected == outcome.delivered == pytest.approx(3000 * 0.75, rel=0.1)
-    assert outcome.lost == outcome.repeated == outcome.unexpected == 0
+    assert outcome.lost == outcome.duplicated == outcome.unexpected == 0
     # 2 · (|succs| + |preds|) + k to duplicate, 2 · (|succs| + |preds|) to leave
     assert outcome.counts["messages"] == 2 * 2 + 1 + 2 * 2
     assert outcome.counts.get("peers lost", 0) == 0

@@ -79,11 +79,11 @@ def test_an_audit_finds_what_is_missing_surplus_and_repeated() -> None:
     for serial in range(2):
         seen.add(transformed(emitted(0, 100, serial, 2), pipeline.operators[0]))
     assert audit(seen, pipeline, {0: 100, 1: 100}) == {
-        "expected": 400, "delivered": 400, "lost": 0, "unexpected": 0, "repeated": 0
+        "expected": 400, "delivered": 400, "lost": 0, "unexpected": 0, "duplicated": 0
     }  # fmt: skip
     seen.add(ids([0, 1, 10**9]))
     assert audit(seen, pipeline, {0: 100, 1: 103}) == {
-        "expected": 406, "delivered": 400, "lost": 6, "unexpected": 1, "repeated": 2
+        "expected": 406, "delivered": 400, "lost": 6, "unexpected": 1, "duplicated": 2
     }  # fmt: skip
 
 

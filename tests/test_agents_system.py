@@ -50,11 +50,11 @@ def played(deed: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System
     return system
 
 
-def check_exact(system: System, *, repeated: bool = False) -> None:
+def check_exact(system: System, *, duplicated: bool = False) -> None:
     found = system.result
     assert found["lost"] == found["unexpected"] == 0
     assert found["delivered"] == found["expected"] > 0
-    assert repeated or found["repeated"] == 0
+    assert duplicated or found["duplicated"] == 0
 
 
 async def nothing(system: System) -> None:
@@ -141,7 +141,7 @@ def test_a_killed_instance_costs_no_record(who: Address) -> None:
         system.check_views()
 
     system = played(deed)
-    check_exact(system, repeated=True)
+    check_exact(system, duplicated=True)
     assert system.count("records rerouted") > 0
     assert system.count("peers lost") >= 2
 
@@ -157,7 +157,7 @@ def test_a_killed_keeper_comes_back_and_learns_its_neighbours() -> None:
         system.check_views()
 
     system = played(deed)
-    check_exact(system, repeated=True)
+    check_exact(system, duplicated=True)
     assert system.count("peers lost") == 0
 
 
@@ -168,7 +168,7 @@ def test_the_only_instance_of_an_operator_may_die() -> None:
         await asyncio.sleep(1.0)
         system.check_views()
 
-    check_exact(played(deed), repeated=True)
+    check_exact(played(deed), duplicated=True)
 
 
 def test_a_neighbour_that_dies_does_not_hold_up_an_action() -> None:
@@ -181,7 +181,7 @@ def test_a_neighbour_that_dies_does_not_hold_up_an_action() -> None:
         await asyncio.sleep(0.5)
         system.check_views()
 
-    check_exact(played(deed), repeated=True)
+    check_exact(played(deed), duplicated=True)
 
 
 def test_a_keeper_that_dies_while_it_is_asked_is_asked_again() -> None:
@@ -197,7 +197,7 @@ def test_a_keeper_that_dies_while_it_is_asked_is_asked_again() -> None:
         system.check_views()
 
     system = played(deed)
-    check_exact(system, repeated=True)
+    check_exact(system, duplicated=True)
     assert system.count("messages repeated") == 1
 
 
@@ -212,7 +212,7 @@ def test_new_instances_end_when_their_creator_dies_before_it_has_started_them() 
         assert system.living("B") == [B0]
         system.kill(C1)
 
-    check_exact(played(deed), repeated=True)
+    check_exact(played(deed), duplicated=True)
 
 
 def test_silent_connections_are_replaced_before_anybody_is_given_up() -> None:
@@ -237,7 +237,7 @@ def test_an_instance_that_nobody_hears_is_given_up_and_ends() -> None:
         system.check_views()
 
     system = played(deed)
-    check_exact(system, repeated=True)
+    check_exact(system, duplicated=True)
     assert system.count("records rerouted") > 0
 
 
@@ -253,7 +253,7 @@ def test_an_instance_that_was_given_up_by_one_peer_learns_it_and_ends() -> None:
         assert B1 not in system.agents
         system.check_views()
 
-    check_exact(played(deed), repeated=True)
+    check_exact(played(deed), duplicated=True)
 
 
 def test_a_slow_receiver_is_passed_over_and_buffers_stay_bounded() -> None:

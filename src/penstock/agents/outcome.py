@@ -32,7 +32,7 @@ class Outcome:
     """A run from start to end.
 
     ``emitted`` records that the sources sent · ``expected`` what the operators make of them ·
-    ``delivered`` different ones at the sink · ``lost`` expected and not delivered · ``repeated``
+    ``delivered`` different ones at the sink · ``lost`` expected and not delivered · ``duplicated``
     that came to the sink again, and were dropped · ``unexpected`` that nobody sent ·
     ``counts`` of all instances together · ``seconds`` until the last record was done.
     """
@@ -41,7 +41,7 @@ class Outcome:
     expected: int
     delivered: int
     lost: int
-    repeated: int
+    duplicated: int
     unexpected: int
     seconds: float
     counts: Mapping[str, int]

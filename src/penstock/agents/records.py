@@ -125,7 +125,7 @@ def audit(seen: Seen, pipeline: Pipeline, sent: Mapping[int, int]) -> dict[str, 
     """What came against what should have; ``sent`` records by the serial of their source.
 
     ``expected`` · ``delivered`` those of them that came · ``lost`` those that did not ·
-    ``unexpected`` others that came · ``repeated`` that came again, and were dropped.
+    ``unexpected`` others that came · ``duplicated`` that came again, and were dropped.
     """
     expected = delivered = 0
     for serial, records in sent.items():
@@ -140,5 +140,5 @@ def audit(seen: Seen, pipeline: Pipeline, sent: Mapping[int, int]) -> dict[str, 
         "delivered": delivered,
         "lost": expected - delivered,
         "unexpected": seen.distinct - delivered,
-        "repeated": seen.again,
+        "duplicated": seen.again,
     }

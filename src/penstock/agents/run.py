@@ -213,7 +213,7 @@ class Running:
             case {"event": "drained", "emitted": int(emitted)}:
                 self._drained[who.serial] = emitted
             case {"event": "audited"}:
-                names = ("expected", "delivered", "lost", "repeated", "unexpected")
+                names = ("expected", "delivered", "lost", "duplicated", "unexpected")
                 self._audit = {name: said[name] for name in names}
             case {"event": "duplicates", "count": int(count)}:
                 self._note(who, f"duplicates {count}")
