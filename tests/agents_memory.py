@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from penstock.agents.agent import Agent
@@ -18,8 +18,10 @@ from penstock.agents.wire import Place, Places
 from penstock.decentralized import Address, wired
 
 T = TypeVar("T")
+Neighbours = list[tuple[Address, Place]]
 SECRET = b"a secret of this run"
 DELAY = 0.001  # seconds that a frame is under way
+RESTART = 0.05  # seconds until a keeper is back
 
 
 class _Selector(selectors.DefaultSelector):
@@ -111,6 +113,9 @@ class System:
         self._listening: dict[Place, Agent] = {}
         self._connections: dict[tuple[Address, Address], list[MemoryWriter]] = {}
         self._tasks: dict[Address, asyncio.Task[str]] = {}
+        self._queues: dict[Place, list[Connection]] = {}  # at keepers that are not back yet
+        self._stopping = False
+        self._keepers: dict[Address, tuple[Neighbours, Neighbours]] = {}
         self._frozen: set[tuple[Address, Address]] = set()
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -122,6 +127,10 @@ class System:
         for address in instances:
             places[address] = self._create(address).setup.place
         for address, me in instances.items():
+            self._keepers[address] = (
+                [(a, places[a]) for a in me.succs if a.keeper],
+                [(a, places[a]) for a in me.preds if a.keeper],
+            )
             self.agents[address].begin(
                 {a: places[a] for a in me.succs}, {a: places[a] for a in me.preds}
             )
@@ -133,6 +142,8 @@ class System:
         creator: Agent | None = None,
         place: Place | None = None,
         life: int = 1,
+        succs: Sequence[tuple[Address, Place]] = (),
+        preds: Sequence[tuple[Address, Place]] = (),
     ) -> Agent:
         setup = Setup(
             address=address,
@@ -143,6 +154,8 @@ class System:
             life=life,
             creator=None if creator is None else (creator.setup.address, creator.setup.place),
             patience=self._patience,
+            succs=tuple(succs),
+            preds=tuple(preds),
         )
 
         async def dial(to: Place) -> Connection:
@@ -171,18 +184,25 @@ class System:
         return made
 
     def _connect(self, dialler: Address, to: Place) -> Connection:
-        listener = self._listening.get(to)
-        if listener is None:
-            raise ConnectionRefusedError
+        """To who listens there, or to the queue of a keeper that will be back."""
+        listener, queue = self._listening.get(to), self._queues.get(to)
         near, far = pair()
-        assert isinstance(near[1], MemoryWriter) and isinstance(far[1], MemoryWriter)
-        key = dialler, listener.setup.address
-        near[1].stuck = far[1].stuck = key in self._frozen
-        self._connections.setdefault(key, []).extend([near[1], far[1]])
+        if listener is not None:
+            assert isinstance(near[1], MemoryWriter) and isinstance(far[1], MemoryWriter)
+            key = dialler, listener.setup.address
+            near[1].stuck = far[1].stuck = key in self._frozen
+            self._connections.setdefault(key, []).extend([near[1], far[1]])
+            self._serve(listener, far)
+        elif queue is not None:
+            queue.append(far)
+        else:
+            raise ConnectionRefusedError
+        return near
+
+    def _serve(self, listener: Agent, far: Connection) -> None:
         task = asyncio.create_task(listener.reception.serve(*far))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
-        return near
 
     # ---- what can happen ---------------------------------------------------------------------
 
@@ -204,11 +224,14 @@ class System:
         self._gone(agent)
         self._tasks[who].cancel()
 
-    def restart(self, who: Address) -> Agent:
+    def _restart(self, before: Setup) -> None:
         """A keeper's next process, as a host starts it."""
-        before = self.agents.get(who) or next(a for a in self.all if a.setup.address == who)
-        setup = before.setup
-        return self._create(who, place=setup.place, life=setup.life + 1)
+        if not self._stopping:
+            place, life = before.place, before.life + 1
+            succs, preds = self._keepers[before.address]
+            agent = self._create(before.address, place=place, life=life, succs=succs, preds=preds)
+            for far in self._queues.pop(before.place):
+                self._serve(agent, far)
 
     def freeze(self, who: Address, *, for_good: bool = False) -> None:
         """Nothing comes to it or from it on its connections; ``for_good``: nor on new ones."""
@@ -229,13 +252,19 @@ class System:
             await asyncio.sleep(0.001)
 
     def _gone(self, agent: Agent) -> None:
-        who = agent.setup.address
-        if self.agents.get(who) is agent:
-            del self.agents[who]
-            self._listening.pop(agent.setup.place, None)
-            for one, other in list(self._connections):
-                if who in (one, other):
-                    self.cut(one, other)
+        """A process has ended; a keeper's is followed by another."""
+        who, place = agent.setup.address, agent.setup.place
+        if self.agents.get(who) is not agent:
+            return
+        del self.agents[who]
+        del self._listening[place]
+        if who.keeper and self.pipeline.operator(who.operator) is not None:
+            self._queues[place] = []
+            loop = asyncio.get_running_loop()
+            loop.call_later(RESTART, self._restart, agent.setup)
+        for key in list(self._connections):
+            if who in key:
+                self.cut(*key)
 
     # ---- what must be ------------------------------------------------------------------------
 
@@ -284,6 +313,7 @@ class System:
             assert me.preds == members.get(before.get(address.operator, ""), set()), me
 
     async def stop(self) -> None:
+        self._stopping = True
         for task in list(self._tasks.values()):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), *self._serving, return_exceptions=True)

@@ -54,7 +54,7 @@ class Agent:
         self._gone: dict[Address, int] = {}  # peers that were given up, and in which life
         self._all_know = asyncio.Event()  # that this instance leaves
         address, pipeline = setup.address, setup.pipeline
-        self.membership = Membership(address, self._post, self.counts, active=setup.life > 1)
+        self.membership = Membership(address, self._post, self.counts)
         self.reception = Reception(self, setup.secret, self.counts)
         chance = random.Random(f"{setup.seed} {address} {setup.life}")
         self.outbox = Outbox(
@@ -72,6 +72,8 @@ class Agent:
         if setup.creator is not None:
             self._places.update([setup.creator])
             self._link(setup.creator[0])  # to notice when it is gone
+        if setup.life > 1:
+            self.begin(dict(setup.succs), dict(setup.preds))
 
     async def run(self) -> str:
         """Work until it has left or has to end; the reason."""
@@ -82,7 +84,6 @@ class Agent:
         ]
         for task in tasks:
             task.add_done_callback(self._failed)
-        self._settle()
         try:
             return await self.ended
         finally:
@@ -113,6 +114,10 @@ class Agent:
         if self.membership.leave():
             self._tell({"event": "leaves"})
             self._settle()
+
+    async def trial(self) -> int:
+        """Look at its own load and decide; what."""
+        return await self._trials.once()
 
     def rest(self) -> None:
         """Decide nothing any more; an action that is under way goes on."""
@@ -195,13 +200,14 @@ class Agent:
         return self.setup.life
 
     def admit(self, hello: Hello) -> Verdict:
-        """Whether a peer may come in; a keeper's new process learns its neighbours by this."""
+        """Whether a peer may come in; a keeper that is back and its neighbours meet by this."""
         if hello.receiver != self.setup.address:
             return "stranger"
         if self._gone.get(hello.sender, 0) >= hello.life:
             return "gone"
+        self._gone.pop(hello.sender, None)
         self._places[hello.sender] = hello.place
-        if self.life > 1 and hello.role is not None:
+        if hello.role is not None and (self.life > 1 or hello.life > 1):
             self.membership.introduced(hello.sender, hello.role)
             self._settle()
         return "welcome"

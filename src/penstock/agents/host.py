@@ -24,7 +24,7 @@ from typing import Any
 from penstock.agents.pipeline import Pipeline
 from penstock.agents.process import MOST_LINE, address_of, lines_of, tell
 from penstock.agents.setup import Setup
-from penstock.agents.wire import Place
+from penstock.agents.wire import Place, read_place
 from penstock.decentralized.messages import Address
 
 MOST_LIVES = 10  # processes that a keeper may have; one that always crashes has a fault
@@ -37,6 +37,16 @@ class _Child:
     setup: Setup
     process: asyncio.subprocess.Process
     listening: socket.socket | None  # kept for a keeper
+
+    def note(self, what: Mapping[str, Any]) -> None:
+        """Keep of a first view what holds for ever: the keepers next to it."""
+        match what:
+            case {"begin": [list(succs), list(preds)]}:
+                after, before = (
+                    tuple(p for p in map(read_place, view) if p[0].keeper)
+                    for view in (succs, preds)
+                )
+                self.setup = replace(self.setup, succs=after, preds=before)
 
     def order(self, document: Mapping[str, Any]) -> None:
         if self.process.stdin is not None:
@@ -72,6 +82,7 @@ class Host:
             case {"order": dict(what), "to": list(document)}:
                 child = self._children.get(address_of(document))
                 if child is not None:
+                    child.note(what)
                     child.order(what)
             case {"kill": list(document)}:
                 child = self._children.get(address_of(document))

@@ -29,8 +29,7 @@ from penstock.decentralized.messages import (
 class Membership:
     """What an instance knows of its neighbours, and the action that it has under way.
 
-    ``send`` gives a message to a channel · ``active`` for a keeper's new process: it works at once,
-    and gets its view from those that know it.
+    ``send`` gives a message to a channel. It begins as an instance that has not started.
     """
 
     def __init__(
@@ -38,11 +37,9 @@ class Membership:
         address: Address,
         send: Callable[[Address, Message], None],
         counts: Counter[str],
-        *,
-        active: bool = False,
         protocol: ScalingProtocol | None = None,
     ) -> None:
-        self.me = Instance(address=address, phase="active" if active else "inactive")
+        self.me = Instance(address=address, phase="inactive")
         self.finished = False  # all neighbours know that it leaves
         self._protocol = protocol or ScalingProtocol()
         self._send = send
@@ -73,7 +70,7 @@ class Membership:
         return "successor" if peer in self.me.preds else None
 
     def begin(self, succs: Iterable[Address], preds: Iterable[Address]) -> None:
-        """Start with a given view, as the first instances of a run do."""
+        """Start with a given view, as first instances do, and keepers that are back."""
         self.me = Instance(address=self.me.address, succs=frozenset(succs), preds=frozenset(preds))
 
     def duplicate(self, new: Sequence[Address]) -> None:

@@ -51,6 +51,13 @@ class Outbox:
         now = 0.0 if self._blocked_since is None else self._clock() - self._blocked_since
         return self._blocked + now
 
+    @property
+    def fill(self) -> float:
+        """What the receivers have that is not done, as a share of what they may have."""
+        links = self._targets()
+        room = self._window(len(links)) * len(links)
+        return sum(link.out.records for link in links) / room if room else 0.0
+
     def put(self, parcel: Parcel) -> None:
         """Send a parcel as soon as somebody can take it."""
         self._waiting.append(parcel)

@@ -15,7 +15,9 @@ class Setup:
     """Who it is, what it is part of, and what it needs to join.
 
     ``life`` which process at this address it is · ``creator`` who will start it; ``None`` for the
-    first instances of a run · ``patience`` seconds of silence after which a peer is dialled again.
+    first instances of a run · ``patience`` seconds of silence after which a peer is dialled again ·
+    ``succs``, ``preds`` for a keeper's next process: the keepers next to it, which are always there
+    and always at the same place.
     """
 
     address: Address
@@ -26,6 +28,8 @@ class Setup:
     life: int = 1
     creator: tuple[Address, Place] | None = None
     patience: float = 5.0
+    succs: tuple[tuple[Address, Place], ...] = ()
+    preds: tuple[tuple[Address, Place], ...] = ()
 
     def document(self, listening: int) -> dict[str, Any]:
         """As plain values, with the descriptor of the socket to listen on."""
@@ -38,6 +42,8 @@ class Setup:
             "life": self.life,
             "creator": None if creator is None else [*creator[0], *creator[1]],
             "patience": self.patience,
+            "succs": [[*address, *place] for address, place in self.succs],
+            "preds": [[*address, *place] for address, place in self.preds],
             "listening": listening,
         }
 
@@ -55,5 +61,7 @@ class Setup:
             life=document["life"],
             creator=None if creator is None else read_place(creator),
             patience=document["patience"],
+            succs=tuple(map(read_place, document["succs"])),
+            preds=tuple(map(read_place, document["preds"])),
         )
         return setup, document["listening"]

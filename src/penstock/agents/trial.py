@@ -12,14 +12,15 @@ from penstock.agents.worker import Sleep
 if TYPE_CHECKING:
     from penstock.agents.agent import Agent
 
-HELD_BACK = 0.1  # share of a period; who was blocked for longer does not leave
+HELD_BACK = 0.5  # share of its window that waits below an instance; with more it does not leave
 
 
 class Trials:
     """Decides for one instance, by its own load, the number of its siblings and a draw.
 
-    An instance that back pressure held back gets less than there is to do, so its load is no
-    reason to leave. The source and the sink do not decide.
+    When much of what an instance has sent waits below it, it gets less than there is to do: those
+    before it are held back. Its load is no reason to leave then. The source and the sink do not
+    decide.
     """
 
     def __init__(
@@ -35,7 +36,6 @@ class Trials:
         self._period = period
         self._chance = chance
         self._sleep = sleep
-        self._blocked = 0.0
         self._rest = self._deciding = False
 
     @property
@@ -60,7 +60,6 @@ class Trials:
     async def once(self) -> int:
         """One trial; what was decided."""
         agent, operator = self._agent, self._operator
-        blocked, self._blocked = self._blocked, agent.outbox.blocked
         if operator is None or self._rest or not agent.membership.free:
             return 0
         change = operator.policy.decide(
@@ -72,7 +71,6 @@ class Trials:
                 return await agent.duplicate(change)
             finally:
                 self._deciding = False
-        held = agent.outbox.blocked - blocked > HELD_BACK * (self._period or 0.0)
-        if change < 0 and not held:
+        if change < 0 and agent.outbox.fill < HELD_BACK:
             agent.leave()
         return change
