@@ -72,6 +72,7 @@ class Host:
         self._next = {name: size + number for name, size in self._pipeline.sizes.items()}
         self._children: dict[Address, _Child] = {}
         self._watching: set[asyncio.Task[None]] = set()
+        self._ending = False
 
     async def follow(self, order: Mapping[str, Any]) -> None:
         """Do what the runner says."""
@@ -89,11 +90,14 @@ class Host:
                 if child is not None:
                     child.process.kill()
 
-    def end(self) -> None:
-        """End every process, whatever it is doing."""
-        for child in self._children.values():
+    async def end(self) -> None:
+        """End every process, whatever it is doing; returns when they are gone."""
+        self._ending = True
+        children = list(self._children.values())
+        for child in children:
             with contextlib.suppress(ProcessLookupError):
                 child.process.kill()
+        await asyncio.gather(*(child.process.wait() for child in children))
 
     async def _start(self, address: Address, creator: _Child | None = None) -> Place:
         listening = socket.socket()
@@ -154,7 +158,7 @@ class Host:
         tell({"event": "ended", "from": list(address), "life": child.setup.life, "code": code})
         del self._children[address]
         if child.listening is not None:
-            if code != 0 and child.setup.life < MOST_LIVES:
+            if code != 0 and child.setup.life < MOST_LIVES and not self._ending:
                 await self._launch(replace(child.setup, life=child.setup.life + 1), child.listening)
             else:
                 child.listening.close()
@@ -178,7 +182,7 @@ async def _run() -> None:
         while line := await lines.readline():
             await host.follow(json.loads(line))
     finally:
-        host.end()
+        await host.end()
 
 
 if __name__ == "__main__":
