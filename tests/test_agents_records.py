@@ -125,5 +125,6 @@ def test_a_plan_needs_room_and_sites() -> None:
         Plan(most=5)
     with pytest.raises(InputError, match="needs a site"):
         Plan(sites=())
-    with pytest.raises(InputError, match="must look like ADDRESS"):
-        Site.of("=ip netns exec b")
+    for text in ("=ip netns exec b", "localhost", "::1"):
+        with pytest.raises(InputError, match="must look like ADDRESS"):
+            Site.of(text)

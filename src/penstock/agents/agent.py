@@ -102,7 +102,7 @@ class Agent:
     async def duplicate(self, count: int) -> int:
         """Create new siblings and announce them; how many."""
         new = await self._spawn(count)
-        if new:
+        if new and self.membership.free:  # else they end with this one, which has begun to leave
             self._places.update(new)
             self.membership.duplicate(sorted(new))
             self._tell({"event": "duplicates", "count": len(new)})

@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.agents.pipeline import Pipeline
-from penstock.agents.process import MOST_LINE, address_of, lines_of, tell
+from penstock.agents.process import BACKLOG, MOST_LINE, address_of, lines_of, tell
 from penstock.agents.setup import Setup
 from penstock.agents.wire import Place, read_place
+from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 
 MOST_LIVES = 10  # processes that a keeper may have; one that always crashes has a fault
-BACKLOG = 256
 PROCESS = "penstock.agents.process"
 
 
@@ -101,7 +101,13 @@ class Host:
 
     async def _start(self, address: Address, creator: _Child | None = None) -> Place:
         listening = socket.socket()
-        listening.bind((self._listen, 0))
+        try:
+            listening.bind((self._listen, 0))
+        except OSError as error:
+            raise EngineError(
+                f"cannot listen at {self._listen}: {error.strerror}; an address of this machine is "
+                f"needed"
+            ) from None
         listening.listen(BACKLOG)
         setup = Setup(
             address=address,
@@ -148,7 +154,7 @@ class Host:
         """Pass on what a child says, until it ends; start a keeper that crashed again."""
         address, out = child.setup.address, child.process.stdout
         assert out is not None
-        while line := await out.readline():
+        while (line := await out.readline()).endswith(b"\n"):  # a killed one may break off
             match json.loads(line):
                 case {"spawn": int(count)}:
                     await self._spawn(child, count)
@@ -187,5 +193,9 @@ async def _run() -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        asyncio.run(_run())
+        try:
+            asyncio.run(_run())
+        except EngineError as problem:
+            sys.stderr.write(f"{problem}\n")
+            sys.stderr.flush()
     os._exit(0)  # nothing is left to be tidied; a closed pipe must not become an error

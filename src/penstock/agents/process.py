@@ -26,6 +26,7 @@ from penstock.agents.wire import Place, Places, read_place
 from penstock.decentralized.messages import Address
 
 REPORT_SECONDS = 1.0
+BACKLOG = 256  # connections that may wait while a process starts
 MOST_LINE = 1 << 22
 LEFT, FAILED, GIVEN_UP, ORPHANED = 0, 1, 3, 4  # exit codes
 
@@ -94,6 +95,7 @@ class _Desk:
                 task = asyncio.create_task(agent.duplicate(count))
                 self._actions.add(task)
                 task.add_done_callback(self._actions.discard)
+                task.add_done_callback(_checked)
             case {"leave": _} if agent.membership.free:
                 agent.leave()
             case {"rest": _}:
@@ -118,9 +120,14 @@ async def _run() -> int:
     agent = desk.agent = Agent(setup, dial=dial, spawn=desk.spawn, tell=tell, clock=loop.time)
     loop.set_exception_handler(_fail)
     server = await asyncio.start_server(
-        agent.reception.serve, sock=socket.socket(fileno=listening), limit=MOST_BYTES
+        agent.reception.serve,
+        sock=socket.socket(fileno=listening),
+        limit=MOST_BYTES,
+        backlog=BACKLOG,
     )
     tasks = [asyncio.create_task(desk.orders(lines)), asyncio.create_task(desk.reports())]
+    for task in tasks:
+        task.add_done_callback(_checked)
     why = await agent.run()
     desk.report()
     tell({"event": "ends", "why": why})
@@ -128,6 +135,11 @@ async def _run() -> int:
         task.cancel()
     server.close()
     return LEFT if why == "left" else GIVEN_UP
+
+
+def _checked(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (problem := task.exception()) is not None:
+        _fail(task.get_loop(), {"message": "a task failed", "exception": problem})
 
 
 def _fail(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from penstock.agents.outcome import Action, Outcome, Sample
 from penstock.agents.pipeline import SINK, SOURCE
 from penstock.agents.plan import Plan
 from penstock.agents.process import address_of
-from penstock.agents.sites import Post, opened
+from penstock.agents.sites import HOST_ENDED, Post, opened
 from penstock.core.errors import EngineError
 from penstock.decentralized import Address, wired
 from penstock.workloads.cosine import Cosine
@@ -26,6 +26,7 @@ from penstock.workloads.cosine import Cosine
 SAMPLE_SECONDS = 1.0
 START_SECONDS = 60.0
 QUIET_SECONDS = 20.0
+COUNTED_PER_SECOND = 200_000  # records that the sink accounts for at the end, at the very least
 Watch = Callable[[Sample], None]
 Say = Callable[[str], None]
 
@@ -142,7 +143,8 @@ class Running:
             for serial in range(self._plan.pipeline.sources)
         }
         self.order(Address(SINK, 0), {"audit": sent})
-        await self.until(lambda: self._audit is not None, QUIET_SECONDS, "the sink has counted")
+        limit = QUIET_SECONDS + sum(sent.values()) / COUNTED_PER_SECOND
+        await self.until(lambda: self._audit is not None, limit, "the sink has counted")
         self._ending = True
         assert self._audit is not None
         counts: Counter[str] = Counter()
@@ -194,6 +196,10 @@ class Running:
 
     def told(self, site: int, said: dict[str, Any]) -> None:
         """Something that a host or an instance says."""
+        self._changed.set()
+        if said.get("event") == HOST_ENDED:
+            self._host_ended(site)
+            return
         who, life = address_of(said["from"]), said.get("life", 1)
         match said:
             case {"report": dict(report)}:
@@ -223,9 +229,20 @@ class Running:
                 self._note(who, f"ends: {why}")
             case {"event": str(event)}:
                 self._note(who, event)
-        self._changed.set()
 
     # ---- inside ------------------------------------------------------------------------------
+
+    def _host_ended(self, site: int) -> None:
+        """All instances of a site are gone with their host."""
+        if self._ending:
+            return
+        gone = [who for who, at in self._sites.items() if at == site]
+        for who in gone:
+            del self._sites[who]
+            self._note(who, "gone with its host")
+        address = self._plan.sites[site].address
+        if self._begun is None or any(who.operator in (SOURCE, SINK) for who in gone):
+            self._problem = f"the host at {address} has ended; what it said is above"
 
     async def _wait(self, seconds: float) -> None:
         """Until something is told, or so long."""

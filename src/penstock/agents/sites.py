@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from penstock.agents.process import MOST_LINE
 from penstock.core.errors import InputError
 
 HOST = "penstock.agents.host"
+HOST_ENDED = "host ended"
 END_SECONDS = 5.0
 Tell = Callable[[dict[str, Any]], None]
 
@@ -34,9 +36,16 @@ class Site:
     def of(cls, text: str) -> Site:
         """From ``ADDRESS`` or ``ADDRESS=COMMAND``."""
         address, _, command = text.partition("=")
-        if not address.strip():
-            raise InputError(f"a site {text!r} must look like ADDRESS or ADDRESS=COMMAND")
         return cls(address=address.strip(), prefix=tuple(command.split()))
+
+    def __post_init__(self) -> None:
+        try:
+            ipaddress.IPv4Address(self.address)
+        except ValueError:
+            raise InputError(
+                f"a site must look like ADDRESS or ADDRESS=COMMAND; {self.address!r} is no IPv4 "
+                f"address, such as 127.0.0.1"
+            ) from None
 
 
 class Post:
@@ -53,8 +62,9 @@ class Post:
     async def listen(self, tell: Tell) -> None:
         """Pass on what the host says, until it ends."""
         assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
+        while (line := await self._process.stdout.readline()).endswith(b"\n"):
             tell(json.loads(line))
+        tell({"event": HOST_ENDED})
 
     async def end(self) -> None:
         """End the site: every process there, then its host."""

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from penstock.cli import output
-from penstock.cli.live import sparkline
+from penstock.cli.live import POINTS, sparkline
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,22 +101,24 @@ def operators_table(outcome: Outcome, pipeline: Pipeline) -> Table:
     """Instances over time, per operator."""
     from penstock.report.style import plain_table
 
-    table = plain_table("Instances", "ideal: high / (ratio · capacity)")
+    table = plain_table("Instances", "ideal: of most, highest load / (ratio · capacity)")
     table.add_column("operator")
-    for name in ("at first", "fewest", "most", "ideal at most", "at the end"):
+    for name in ("first", "fewest", "most", "ideal", "last"):
         table.add_column(name, justify="right")
+    table.add_column("over time")
     factor = 1.0
     for operator in pipeline.operators:
         fewest, most = outcome.span(operator.name)
         ideal = pipeline.high * factor / (operator.policy.ratio * operator.capacity)
-        last = outcome.samples[-1].instances[operator.name] if outcome.samples else 0
+        course = [float(sample.instances[operator.name]) for sample in outcome.samples]
         table.add_row(
             operator.name,
             str(operator.instances),
             str(fewest),
             str(most),
             f"{ideal:.1f}",
-            str(last),
+            f"{course[-1]:.0f}" if course else "–",
+            sparkline(course[:: max(1, len(course) // POINTS)]),
         )
         factor *= operator.selectivity
     return table
