@@ -21,6 +21,7 @@ T = TypeVar("T")
 Neighbours = list[tuple[Address, Place]]
 SECRET = b"a secret of this run"
 DELAY = 0.001  # seconds that a frame is under way
+LONGEST = 200.0  # seconds of a run
 RESTART = 0.05  # seconds until a keeper is back
 
 
@@ -46,9 +47,14 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run in virtual time."""
+    """Run in virtual time, but not for ever."""
+
+    async def bounded() -> T:
+        async with asyncio.timeout(LONGEST):
+            return await work
+
     with asyncio.Runner(loop_factory=_Loop) as runner:
-        return runner.run(work)
+        return runner.run(bounded())
 
 
 class MemoryWriter:

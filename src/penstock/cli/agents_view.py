@@ -130,6 +130,7 @@ def protocol_table(outcome: Outcome) -> Table:
 
     counts = outcome.counts
     table = plain_table("Protocol")
+    table.show_header = False
     table.add_column("")
     table.add_column("", justify="right")
     table.add_row("duplications", str(outcome.duplications))
