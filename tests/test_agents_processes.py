@@ -89,6 +89,7 @@ def test_a_killed_instance_costs_no_record(who: Address) -> None:
     assert outcome.emitted == 3000
     assert outcome.lost == outcome.unexpected == 0
     assert outcome.delivered == outcome.expected
+    assert outcome.duplicated <= outcome.counts["records rerouted"]
     assert not any(map(exists, pids))
 
 

@@ -56,6 +56,7 @@ def check_exact(system: System, *, duplicated: bool = False) -> None:
     assert found["lost"] == found["unexpected"] == 0
     assert found["delivered"] == found["expected"] > 0
     assert duplicated or found["duplicated"] == 0
+    assert found["duplicated"] <= system.count("records rerouted")  # selectivity is 1 where any is
 
 
 async def nothing(system: System) -> None:
