@@ -121,6 +121,7 @@ class System:
         self._tasks: dict[Address, asyncio.Task[str]] = {}
         self._queues: dict[Place, list[Connection]] = {}  # at keepers that are not back yet
         self._stopping = False
+        self._hostless: set[Address] = set()
         self._keepers: dict[Address, tuple[Neighbours, Neighbours]] = {}
         self._frozen: set[tuple[Address, Address]] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -224,9 +225,11 @@ class System:
             for writer in self._connections.pop(key, []):
                 writer.cut()
 
-    def kill(self, who: Address) -> None:
-        """A crash."""
+    def kill(self, who: Address, *, host: bool = False) -> None:
+        """A crash; with its ``host`` nobody starts a keeper again."""
         agent = self.agents[who]
+        if host:
+            self._hostless.add(who)
         self._gone(agent)
         self._tasks[who].cancel()
 
@@ -264,7 +267,8 @@ class System:
             return
         del self.agents[who]
         del self._listening[place]
-        if who.keeper and self.pipeline.operator(who.operator) is not None:
+        replaced = who.keeper and who not in self._hostless
+        if replaced and self.pipeline.operator(who.operator) is not None:
             self._queues[place] = []
             loop = asyncio.get_running_loop()
             loop.call_later(RESTART, self._restart, agent.setup)

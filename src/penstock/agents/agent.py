@@ -17,7 +17,7 @@ from penstock.agents.reception import Reception
 from penstock.agents.setup import Setup
 from penstock.agents.source import Source
 from penstock.agents.stage import made_stage
-from penstock.agents.trial import Trials
+from penstock.agents.trial import MEASURED, Trials
 from penstock.agents.wire import Places, encode
 from penstock.agents.worker import Meter, Sleep
 from penstock.decentralized.messages import Address, Message
@@ -64,7 +64,7 @@ class Agent:
             clock,
             turn=chance.randrange(1 << 16),
         )
-        self.meter = Meter((pipeline.period or 5.0) * 0.4, clock)
+        self.meter = Meter(MEASURED * (pipeline.period or 1.0), clock)
         self.siblings = 1
         self._operator = pipeline.operator(address.operator)
         self.stage = made_stage(address, pipeline, self.outbox, clock, sleep)
@@ -163,8 +163,8 @@ class Agent:
         before or after it any more: it can do nothing, and as a rule it is itself that is cut off.
         """
         del self._links[peer]
-        before, creator = self.membership.me, self.setup.creator
-        orphan = before.phase == "inactive" and creator is not None and peer == creator[0]
+        creator, started = self.setup.creator, self.membership.me.phase != "inactive"
+        orphan = not started and creator is not None and peer == creator[0]
         known = peer in self.membership.neighbours
         if known or parcels or orphan:
             self.counts["peers lost"] += 1
@@ -178,7 +178,7 @@ class Agent:
         me = self.membership.me
         if orphan:
             self._end("its creator is gone")
-        elif known and self._operator and not (me.succs and me.preds):
+        elif started and known and self._operator and not (me.succs and me.preds):
             self._end("cut off")
 
     def restarted(self, peer: Address, parcels: list[Parcel]) -> None:

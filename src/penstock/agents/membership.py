@@ -53,8 +53,13 @@ class Membership:
 
     @property
     def targets(self) -> list[Address]:
-        """Who may get records now."""
-        return sorted(self._protocol.targets(self.me))
+        """Who may get records now.
+
+        Where no keeper is left, a leaving instance sends to whom it knows. One of them may leave
+        without a word to it; then it is lost, and others get its records.
+        """
+        found = self._protocol.targets(self.me)
+        return sorted(found or (self.me.succs if self.me.phase == "leaving" else found))
 
     @property
     def neighbours(self) -> Addresses:

@@ -12,6 +12,7 @@ from penstock.agents.worker import Sleep
 if TYPE_CHECKING:
     from penstock.agents.agent import Agent
 
+MEASURED = 0.4  # share of a period over which the load is measured, its end
 HELD_BACK = 0.5  # share of its window that waits below an instance; with more it does not leave
 
 
@@ -19,8 +20,9 @@ class Trials:
     """Decides for one instance, by its own load, the number of its siblings and a draw.
 
     When much of what an instance has sent waits below it, it gets less than there is to do: those
-    before it are held back. Its load is no reason to leave then. The source and the sink do not
-    decide.
+    before it are held back. Its load is no reason to leave then. Nor does the only instance leave
+    that its predecessors know; it is one without a keeper, which is gone with its host. The source
+    and the sink do not decide.
     """
 
     def __init__(
@@ -71,6 +73,6 @@ class Trials:
                 return await agent.duplicate(change)
             finally:
                 self._deciding = False
-        if change < 0 and agent.outbox.fill < HELD_BACK:
+        if change < 0 and agent.siblings > 1 and agent.outbox.fill < HELD_BACK:
             agent.leave()
         return change
