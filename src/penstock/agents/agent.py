@@ -169,8 +169,8 @@ class Agent:
         if known or parcels or orphan:
             self.counts["peers lost"] += 1
             self._gone[peer] = life or 1
+            self.reception.forget(peer)
             self._tell({"event": "lost a peer", "peer": list(peer)})
-        self.reception.forget(peer)
         self.counts["records rerouted"] += sum(parcel.records for parcel in parcels)
         self.membership.lost(peer)
         self.outbox.put_back(parcels)
