@@ -27,6 +27,8 @@ def draw(outcome: Outcome, pipeline: Pipeline, path: Path) -> Path:
         _load(load, outcome)
         _sizes(sizes, outcome, pipeline)
         sizes.set_xlabel("time (seconds)")
+        if len(outcome.samples) > 1:
+            sizes.set_xlim(0, outcome.samples[-1].time)
         for axes in (load, sizes):
             axes.set_ylim(bottom=0)
             axes.set_axisbelow(True)
@@ -59,12 +61,16 @@ def _load(axes: Axes, outcome: Outcome) -> None:
 
 
 def _sizes(axes: Axes, outcome: Outcome, pipeline: Pipeline) -> None:
-    """Instances, and what the load needs at the policy's ratio, dotted."""
+    """Instances, and what the load needs at the policy's ratio, dotted.
+
+    Lines of the same height are drawn a little apart, so that all are seen.
+    """
     times = [sample.time for sample in outcome.samples]
     factor, needs = 1.0, set()
     for number, operator in enumerate(pipeline.operators):
+        apart = 0.05 * (number - (len(pipeline.operators) - 1) / 2)
         axes.plot(
-            times, [s.instances[operator.name] for s in outcome.samples],
+            times, [s.instances[operator.name] + apart for s in outcome.samples],
             color=POOLS[number % len(POOLS)], lw=2.0, drawstyle="steps-post", label=operator.name,
         )  # fmt: skip
         needs.add(factor / (operator.policy.ratio * operator.capacity))
@@ -78,7 +84,7 @@ def _sizes(axes: Axes, outcome: Outcome, pipeline: Pipeline) -> None:
         if action.what == "killed":
             axes.axvline(action.time, color=ORANGE, lw=1.6)
             axes.annotate(
-                f"{action.instance} killed", (action.time, 0.95), color=ORANGE, fontsize=13,
+                f"{action.instance} killed", (action.time, 0.03), color=ORANGE, fontsize=13,
                 xycoords=("data", "axes fraction"), xytext=(5, 0), textcoords="offset points",
             )  # fmt: skip
     axes.set_ylabel("instances")
