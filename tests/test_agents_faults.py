@@ -166,11 +166,9 @@ def test_an_instance_that_was_given_up_by_one_peer_learns_it_and_ends() -> None:
     async def deed(system: System) -> None:
         await system.in_flight(B1)
         system.freeze_way(A0, B1)
-        await asyncio.sleep(5.0)
-        assert B1 not in system.agents[A0].membership.neighbours
+        await asyncio.sleep(1.0)
         assert B1 in system.agents
-        system.cut(B1, A0)
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(4.0)
         assert B1 not in system.agents
         system.check_views()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import sys
@@ -106,7 +107,7 @@ class _Desk:
                 tell({"event": "audited", **found})
 
 
-async def _run() -> int:
+async def _run() -> None:
     desk = _Desk()
     lines = await lines_of(0)
     setup, listening = Setup.of(json.loads(await lines.readline()))
@@ -128,13 +129,11 @@ async def _run() -> int:
     tasks = [asyncio.create_task(desk.orders(lines)), asyncio.create_task(desk.reports())]
     for task in tasks:
         task.add_done_callback(_checked)
-    why = await agent.run()
+    async with server:
+        why = await agent.run()
     desk.report()
     tell({"event": "ends", "why": why})
-    for task in tasks:
-        task.cancel()
-    server.close()
-    return LEFT if why == "left" else GIVEN_UP
+    os._exit(LEFT if why == "left" else GIVEN_UP)  # nobody waits for what is still open
 
 
 def _checked(task: asyncio.Task[Any]) -> None:
@@ -158,4 +157,5 @@ def address_of(document: list[Any]) -> Address:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_run()))
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # a peer that is gone is no surprise
+    asyncio.run(_run())

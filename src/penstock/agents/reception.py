@@ -108,8 +108,10 @@ class Reception:
             self._counts["peers that did not hang up"] += len(self._writers)
 
     def forget(self, sender: Address) -> None:
-        """A sender is gone for good."""
-        self._channels.pop(sender, None)
+        """A sender was given up; if it lives, it dials again and is told so."""
+        inbound = self._channels.pop(sender, None)
+        if inbound is not None and inbound.writer is not None:
+            inbound.writer.close()
 
     def close(self) -> None:
         """End all connections at once."""
