@@ -75,7 +75,8 @@ class Running:
         self._samples: list[Sample] = []
         self._actions: list[Action] = []
         self._ending = False
-        self._delivered = 0
+        self._sink = 0, self._clock()
+        self._rate = 0.0
 
     # ---- what can be done to it --------------------------------------------------------------
 
@@ -203,6 +204,8 @@ class Running:
         who, life = address_of(said["from"]), said.get("life", 1)
         match said:
             case {"report": dict(report)}:
+                if who.operator == SINK:
+                    self._delivered(report["processed"])
                 self._reports[who, life] = report
                 if report["resting"] and report["phase"] == "active":
                     self._rested.add(who)
@@ -270,14 +273,17 @@ class Running:
         return random.Random(self._plan.seed).choice(found) if found else None
 
     def _sample(self, now: float, offered: float) -> Sample:
-        delivered = self._latest(Address(SINK, 0), "processed")
-        before = self._samples[-1].time if self._samples else 0.0
-        rate = (delivered - self._delivered) / (now - before) if now > before else 0.0
-        self._delivered = delivered
         sizes = {o.name: len(self.living(o.name)) for o in self._plan.pipeline.operators}
-        sample = Sample(time=now, offered=offered, delivered=rate, instances=sizes)
+        sample = Sample(time=now, offered=offered, delivered=self._rate, instances=sizes)
         self._samples.append(sample)
         return sample
+
+    def _delivered(self, records: int) -> None:
+        """The rate between two reports of the sink, by when they came."""
+        before, at = self._sink
+        now = self._clock()
+        self._rate = (records - before) / (now - at) if now > at else self._rate
+        self._sink = records, now
 
     def _latest(self, who: Address, name: str) -> int:
         return int(self._reports.get((who, 1), {}).get(name, 0))
