@@ -118,7 +118,7 @@ def operators_table(outcome: Outcome, pipeline: Pipeline) -> Table:
             str(most),
             f"{ideal:.1f}",
             f"{course[-1]:.0f}" if course else "–",
-            sparkline(course[:: max(1, len(course) // POINTS)]),
+            sparkline(course[:: len(course) // POINTS + 1]),
         )
         factor *= operator.selectivity
     return table
