@@ -21,6 +21,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli.advise import advise
+from penstock.cli.agents import agents
 from penstock.cli.bench import bench
 from penstock.cli.calibrate import calibrate
 from penstock.cli.compare import compare
@@ -49,6 +50,7 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "compare": compare,
     "bench": bench,
     "reproduce": reproduce,
+    "agents": agents,
     "calibrate": calibrate,
     "validate": validate,
     "report": report,
