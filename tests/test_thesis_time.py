@@ -81,7 +81,8 @@ def test_what_a_policy_works_out_does_not_depend_on_the_scale(
 PLAIN = {
     Snapshot: {
         *("pipeline", "operators", "pools", "acting", "free_nodes", "rescales", "queries"),
-        *("rtt", "prices", "groups"),  # a network is as slow as it is, whatever the load is taken for
+        *("rtt", "prices"),  # a network is as slow as it is, whatever the load is taken for
+        "groups",
     },
     OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer", "arrivals"},
     Rescale: {"pool", "before", "after"},
