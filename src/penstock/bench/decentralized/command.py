@@ -11,11 +11,11 @@ from pathlib import Path
 from penstock.bench import reproduction
 from penstock.bench.decentralized import document, evidence, figures, findings, tables
 from penstock.bench.decentralized.evidence import Evidence, Progress
+from penstock.bench.decentralized.experiment import OTHERS
 from penstock.bench.reproduction import FIGURES, Reproduction
 
 NAME = "decentralized"
 SEEDS = 100
-PARTS = 1  # all seeds of everything are one piece of work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,8 @@ def planned(folder: Path, extended: bool = False) -> Plan:
 
 
 def size(plan: Plan) -> int:
-    """How many cells it has."""
-    return PARTS
+    """How many cells it has: the paper's, and those that differ from it in one thing."""
+    return 1 + len(OTHERS)
 
 
 def reproduce(
