@@ -26,7 +26,6 @@ from penstock.core.errors import InputError
 from penstock.report import runs
 
 FIGURES = "figures"
-SPARK_SEEDS = 3  # of an experiment on real Spark, unless said otherwise
 Plan = TypeVar("Plan")
 
 
@@ -55,33 +54,6 @@ class Reproduction:
                 for table in self.tables
             ],
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkPlan:
-    """Experiments on real Spark: so many times each, with the seeds from the first one on."""
-
-    seeds: int = SPARK_SEEDS
-    first_seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_seeds(self.seeds, self.first_seed, SPARK_SEEDS)
-
-    @property
-    def numbers(self) -> list[int]:
-        """The seeds."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
-
-    @property
-    def often(self) -> str:
-        """How often everything is done."""
-        return "once" if self.seeds == 1 else f"{self.seeds} times"
-
-    def command(self, name: str) -> str:
-        """That asks for it."""
-        seeds = f" --seeds {self.seeds}" if self.seeds != SPARK_SEEDS else ""
-        first = f" --first-seed {self.first_seed}" if self.first_seed else ""
-        return f"penstock reproduce {name}{seeds}{first}"
 
 
 def begin(name: str, plan: Any, out: Path) -> Path:

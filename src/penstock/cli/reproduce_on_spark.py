@@ -9,7 +9,8 @@ from typing import Any, Protocol, cast
 
 from penstock.bench import reproduction
 from penstock.bench.lanes import Progress
-from penstock.bench.reproduction import Reproduction, SparkPlan
+from penstock.bench.reproduction import Reproduction
+from penstock.bench.spark_paper import SparkPaper, SparkPlan
 from penstock.cli import output
 from penstock.cli.reproduce import PAPERS, Options
 from penstock.cli.reproduce_paper import show
@@ -20,6 +21,8 @@ from penstock.spark.sites import needs
 
 class Command(Protocol):
     """What a ``penstock.bench.<package>.command`` offers."""
+
+    PAPER: SparkPaper
 
     def tasks(self, plan: SparkPlan) -> list[Any]:
         """What is to be run."""
@@ -34,10 +37,6 @@ class Command(Protocol):
         progress: Progress,
     ) -> Reproduction:
         """Run what is missing, judge it, and write it down."""
-        ...
-
-    def publish(self, plan: SparkPlan, found: Reproduction, docs: Path) -> list[Path]:
-        """Write the documents."""
         ...
 
 
@@ -71,7 +70,7 @@ def reproduce(paper: str, options: Options) -> None:
         output.say(f"go on with: penstock reproduce {paper} --resume {folder}")
         raise
     if options.docs is not None:
-        for path in command.publish(plan, found, options.docs):
+        for path in command.PAPER.publish(plan, found, options.docs):
             output.say(f"written: {path}")
     if options.as_json:
         output.print_json(found.document())

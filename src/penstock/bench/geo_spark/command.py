@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench import one_by_one, reproduction
+from penstock.bench import one_by_one
 from penstock.bench.geo_spark import figure, findings, tables
 from penstock.bench.geo_spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, Condition
 from penstock.bench.geo_spark.levels import SECONDS, WINDOWS, Say, climb
 from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
 from penstock.bench.lanes import Progress
-from penstock.bench.reproduction import FIGURES, Reproduction, SparkPlan
-from penstock.bench.reproduction_text import markdown
-from penstock.bench.reproduction_text import page as html_page
+from penstock.bench.reproduction import FIGURES, Reproduction
+from penstock.bench.spark_paper import SparkPaper, SparkPlan
 
-NAME = "geo-on-spark"
-TITLE = "The geo study on real Spark"
-CAPTIONS = {figure.PICTURE: "Throughput by executors, measured and foretold"}
 ABOUT = (
     f"Real executors of {CPU:g} of a core at {MOST} emulated sites on one machine (real TCP over "
     f"delayed links, docs/sites.md). The first three sites are near, the first is home to the "
@@ -29,6 +25,13 @@ ABOUT = (
     "before it is reached, is held against what is measured there. The jobs are those of "
     f"docs/geo-pipelines.md at 1/{SCALE:.0f} of the study's sensors, 12 partitions; nothing was "
     "fitted to these runs."
+)
+CAPTIONS = {figure.PICTURE: "Throughput by executors, measured and foretold"}
+PAPER = SparkPaper(
+    name="geo-on-spark",
+    title="The geo study on real Spark",
+    about=ABOUT,
+    captions=CAPTIONS,
 )
 
 
@@ -62,41 +65,12 @@ def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) ->
 
     outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
     found = Reproduction(
-        name=NAME,
+        name=PAPER.name,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes)),
         pictures=(figure.draw(outcomes, folder / FIGURES),),
     )
-    page = html_page(
-        title=TITLE,
-        name=NAME,
-        about=ABOUT,
-        findings=found.findings,
-        tables=found.tables,
-        pictures=found.pictures,
-        captions=CAPTIONS,
-        seeds=plan.seeds,
-    )
-    reproduction.finish(found, text=text(plan, found, f"{FIGURES}/"), page=page)
+    PAPER.finish(plan, found)
     return found
-
-
-def publish(plan: SparkPlan, found: Reproduction, docs: Path) -> list[Path]:
-    """The document and its picture, into a folder of documents."""
-    written = text(plan, found, f"{NAME}-")
-    return reproduction.publish(found, docs, text=written, shown=tuple(CAPTIONS))
-
-
-def text(plan: SparkPlan, found: Reproduction, pictures: str) -> str:
-    """Markdown; ``pictures`` stands before their names."""
-    return markdown(
-        title=TITLE,
-        command=plan.command(NAME),
-        about=f"Each condition {plan.often}. {ABOUT}",
-        findings=found.findings,
-        tables=found.tables,
-        pictures={f"{pictures}{name}": caption for name, caption in CAPTIONS.items()},
-        first_seed=None,
-    )

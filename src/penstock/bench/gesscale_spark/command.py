@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench import one_by_one, reproduction
+from penstock.bench import one_by_one
 from penstock.bench.geo_spark.levels import Climb, climb
 from penstock.bench.gesscale.paper import NAMES
 from penstock.bench.gesscale_spark import figure, findings, setup, tables
 from penstock.bench.gesscale_spark.outcomes import Outcomes
 from penstock.bench.gesscale_spark.taxi import Outcome, Say, run
 from penstock.bench.lanes import Progress
-from penstock.bench.reproduction import FIGURES, Reproduction, SparkPlan
-from penstock.bench.reproduction_text import markdown
-from penstock.bench.reproduction_text import page as html_page
+from penstock.bench.reproduction import FIGURES, Reproduction
+from penstock.bench.spark_paper import SparkPaper, SparkPlan
 from penstock.core.codec import from_json, to_json
 
-NAME = "gesscale-on-spark"
-TITLE = "The Gesscale paper's taxi load on real Spark"
-CAPTIONS = {
-    figure.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
-    for policy, name in NAMES.items()
-}
 CARRIED = "carried.json"
 ABOUT = (
     f"Real executors of {setup.CPU:g} of a core at {setup.NODES} emulated sites on one machine "
@@ -36,6 +28,17 @@ ABOUT = (
     "once a minute, and there is no other guard. A change does not stop the job: an executor takes "
     "some seconds to start, and leaves by decommission. Sites and load are the same in all runs; "
     "rides, and the draws of the policies that choose nodes at random, differ by seed."
+)
+CAPTIONS = {
+    figure.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
+    for policy, name in NAMES.items()
+}
+PAPER = SparkPaper(
+    name="gesscale-on-spark",
+    title="The Gesscale paper's taxi load on real Spark",
+    about=ABOUT,
+    captions=CAPTIONS,
+    one=True,
 )
 
 
@@ -73,48 +76,15 @@ def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) ->
 
     outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
     found = Reproduction(
-        name=NAME,
+        name=PAPER.name,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes, levels)),
         pictures=tuple(figure.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
     )
-    page = html_page(
-        title=TITLE,
-        name=NAME,
-        about=ABOUT,
-        findings=found.findings,
-        tables=found.tables,
-        pictures=found.pictures,
-        captions=CAPTIONS,
-        seeds=plan.seeds,
-    )
-    reproduction.finish(found, text=text(plan, found, f"{FIGURES}/"), page=page)
+    PAPER.finish(plan, found)
     return found
-
-
-def publish(plan: SparkPlan, found: Reproduction, docs: Path) -> list[Path]:
-    """The document and its pictures, into a folder of documents."""
-    written = text(plan, found, f"{NAME}-")
-    return reproduction.publish(found, docs, text=written, shown=_shown(found.pictures))
-
-
-def text(plan: SparkPlan, found: Reproduction, pictures: str) -> str:
-    """Markdown; ``pictures`` stands before their names."""
-    return markdown(
-        title=TITLE,
-        command=plan.command(NAME),
-        about=f"Each policy {plan.often}, with 95 % intervals. {ABOUT}",
-        findings=found.findings,
-        tables=found.tables,
-        pictures={f"{pictures}{name}": CAPTIONS[name] for name in _shown(found.pictures)},
-        first_seed=plan.first_seed,
-    )
-
-
-def _shown(pictures: Sequence[Path]) -> tuple[str, ...]:
-    return tuple(picture.name for picture in pictures)
 
 
 def _levels(folder: Path, say: Say) -> Climb:
