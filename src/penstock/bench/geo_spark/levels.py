@@ -7,6 +7,7 @@ throughput is measured. The job begins anew at each level, as in the study. [ars
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from penstock.bench.geo.onlookers import Foretold, Onlookers
 from penstock.bench.geo_spark.measure import Course, measure, session_conf
 from penstock.bench.geo_spark.throughput import Throughput
 from penstock.bench.saturation import RESIZE_SECONDS
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.core.sanity import believable
 from penstock.measure.metrics import POOL
@@ -78,7 +79,7 @@ def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say:
         off = _off(cluster)
         spark: Any = cluster.session("levels", conf=session_conf())
         engine = SiteEngine(spark, cluster, window=WINDOWS * SECONDS)
-        engine.attach()
+        begin_watching(engine)
         levels: list[Level] = []
         foretold: Foretold | None = None
         site = spec.home
@@ -101,6 +102,13 @@ def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say:
                 _add(engine, slots, site)
         engine.detach()
     return Climb(levels=tuple(levels), off=off)
+
+
+def begin_watching(engine: SiteEngine) -> None:
+    """From here on; what an engine is to tell of a query it has to have seen begin."""
+    engine.attach()
+    with contextlib.suppress(NotReady):
+        engine.observe()
 
 
 def _measured(

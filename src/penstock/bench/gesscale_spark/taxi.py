@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.bench.geo_spark.levels import begin_watching
 from penstock.bench.geo_spark.measure import PARTITIONS, session_conf
 from penstock.bench.gesscale.metrics import provisioning
 from penstock.bench.gesscale_spark import setup
@@ -87,7 +88,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
     with SiteCluster(sites, start_on=sites.nearest(setup.START)) as cluster:
         spark: Any = cluster.session("taxi", conf=session_conf())
         engine = SiteEngine(spark, cluster, window=PERIOD)
-        engine.attach()
+        begin_watching(engine)
         loop = Loop(engine, chosen, Guards(maximum=setup.NODES), mode="act", seed=seed)
         (events,) = job.events(
             start=time.time(),
