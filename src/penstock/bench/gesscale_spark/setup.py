@@ -22,7 +22,7 @@ ROWS = 7_200  # most of a micro-batch
 TRIGGER = 5.0  # seconds: one executor alone needs about four for a batch of nothing
 
 PERIOD = 10.0  # seconds between two looks, and of what they look at
-LEAD, SECONDS = 30, 200  # seconds in which executors warm up, and then of the load
+LEAD, SECONDS = 30, 180  # seconds in which executors warm up, and then of the load
 SPEED = 86_400 / SECONDS  # a day in that time
 CARRIED = 6  # executors on the nearest sites that just carry the peak
 SPARE = 0.95  # of what they carry
