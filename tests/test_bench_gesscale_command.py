@@ -54,7 +54,7 @@ def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -
     plain = json.loads((done.folder / "gesscale.json").read_text(encoding="utf-8"))
     assert plain == done.document()
     assert [f["id"] for f in plain["findings"]] == list("abcdefg")
-    assert [len(t["rows"]) for t in plain["tables"]] == [14, 5, 4, len(all_cells())]
+    assert [len(t["rows"]) for t in plain["tables"]] == [14, 5, 4, 14, len(all_cells())]
 
 
 def test_a_finished_run_is_shown_again_without_running(

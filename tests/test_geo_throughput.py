@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.bench import saturation
-from penstock.bench.geo_spark import sweep as sweeps
 from penstock.bench.geo_spark.measure import PARTITIONS, Course, measure, session_conf
-from penstock.bench.geo_spark.throughput import Throughput, cut, throughput_of
+from penstock.bench.geo_spark.throughput import cut, throughput_of
 from penstock.core.errors import EngineError, InputError
 from penstock.measure.values import Batch, Stage, Task
-from penstock.spark.pipelines.geo import JobSettings, create
+from penstock.spark.pipelines.geo import create
 
 T = 1_700_000_000.0
 
@@ -204,76 +203,3 @@ class TestCourse:
     def test_a_session_has_as_many_partitions_as_a_course(self) -> None:
         assert session_conf()["spark.sql.shuffle.partitions"] == str(PARTITIONS)
         assert Course(rows=1).partitions == PARTITIONS
-
-
-class TestSweep:
-    @pytest.fixture
-    def visited(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """Sizes in the order of their measurements; n executors do 100·n records/s, or 10 more."""
-        visited: list[int] = []
-        now = [0]
-
-        def resize(spark: Any, size: int) -> None:
-            now[0] = size
-
-        def measure(spark: Any, cluster: Any, job: Any, course: Course) -> Throughput:
-            visited.append(now[0])
-            return Throughput(
-                job=job.name,
-                executors=now[0],
-                rows=course.rows,
-                windows=(100.0 * now[0], 100.0 * now[0] + 10.0),
-                durations=(0.2 + course.rows / 1_000.0,),
-                busy={"1": 1.0},
-                cpu={},
-                fetch_wait=0.0,
-                skew=None,
-                state_rows=0,
-            )
-
-        monkeypatch.setattr(sweeps, "measure", measure)
-        self.resize = resize
-        return visited
-
-    def test_every_size_is_measured_in_every_repeat_in_another_order(
-        self, visited: list[int]
-    ) -> None:
-        nothing: Any = None
-        levels = sweeps.sweep(
-            nothing,
-            nothing,
-            create("map"),
-            Course(rows=100),
-            sizes=(4, 1, 2),
-            repeats=5,
-            seed=1,
-            resize=self.resize,
-        )
-        assert [level.executors for level in levels] == [1, 2, 4]
-        assert [len(level.runs) for level in levels] == [5, 5, 5]
-        assert (levels[1].mean, levels[1].least, levels[1].most) == (205.0, 200.0, 210.0)
-        rounds = [visited[i : i + 3] for i in range(0, 15, 3)]
-        assert all(sorted(one) == [1, 2, 4] for one in rounds)
-        assert len(set(map(tuple, rounds))) > 1
-
-    def test_batches_are_as_large_as_they_should_last(self, visited: list[int]) -> None:
-        nothing: Any = None
-        rows = sweeps.rows_for(
-            nothing, nothing, create("map"), Course(rows=1), executors=2, target=4.0
-        )
-        assert rows / 1_000.0 + 0.2 == pytest.approx(4.0, rel=0.5)
-
-    def test_batches_of_a_join_are_whole_windows(self, visited: list[int]) -> None:
-        nothing: Any = None
-        for scale, windows in ((50.0, 1), (1_000.0, 10)):
-            job = create("id-id", JobSettings(scale=scale))
-            rows = sweeps.rows_for(nothing, nothing, job, Course(rows=1), executors=2, target=4.0)
-            assert rows % job.cycle == 0
-            assert rows / job.cycle == pytest.approx(windows, rel=0.5)
-
-    @pytest.mark.parametrize("wrong", [{"sizes": ()}, {"sizes": (1, 1)}, {"repeats": 0}])
-    def test_wrong_sweeps_are_refused(self, wrong: dict[str, Any]) -> None:
-        nothing: Any = None
-        given: dict[str, Any] = {"sizes": (1, 2)} | wrong
-        with pytest.raises(InputError, match=next(iter(wrong))):
-            sweeps.sweep(nothing, nothing, create("map"), Course(rows=1), **given)

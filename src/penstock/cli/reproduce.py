@@ -32,20 +32,26 @@ class Options:
 class Paper:
     """How a paper is reproduced: the module that runs it, and the options it has of its own.
 
-    ``penstock.cli.reproduce_paper`` runs all that have a ``penstock.bench.<paper>.command``.
+    ``penstock.cli.reproduce_paper`` runs all that have a ``penstock.bench.<paper>.command``,
+    ``penstock.cli.reproduce_on_spark`` those that have a ``penstock.bench.<package>.command`` and
+    need Spark at sites.
     """
 
     runs: str = "penstock.cli.reproduce_paper"
     only: bool = False
     extended: bool = False
+    package: str = ""
 
 
+ON_SPARK = "penstock.cli.reproduce_on_spark"
 PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
     "gesscale": Paper(extended=True),
     "geo": Paper(),
     "decentralized": Paper(),
+    "gesscale-on-spark": Paper(runs=ON_SPARK, package="gesscale_spark"),
+    "geo-on-spark": Paper(runs=ON_SPARK, package="geo_spark"),
 }
 
 
@@ -54,14 +60,15 @@ def reproduce(
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Runs of every cell.", show_default="30; mead 10, geo 25, decentralized 100"
+            help="Runs of every cell.",
+            show_default="30; mead 10, geo 25, decentralized 100, on Spark 3",
         ),
     ] = None,
     first_seed: Annotated[
         int | None,
         typer.Option(
             help="The first seed; low ones calibrated queries.",
-            show_default="3000; geo 4000; mead, decentralized 0",
+            show_default="3000; geo 4000; others 0",
         ),
     ] = None,
     workers: Annotated[

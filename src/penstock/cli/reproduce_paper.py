@@ -76,10 +76,11 @@ def reproduce(paper: str, options: Options) -> None:
     if options.as_json:
         output.print_json(found.document())
     else:
-        _show(found)
+        show(found)
 
 
-def _show(found: Reproduction) -> None:
+def show(found: Reproduction) -> None:
+    """Tables, findings, and where the run is."""
     from rich.padding import Padding
 
     out = output.console()

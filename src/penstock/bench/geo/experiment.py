@@ -8,15 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from penstock.bench.geo.cells import Cell
+from penstock.bench.geo.onlookers import Onlookers, one_more
 from penstock.bench.geo.views import VIEWS
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Snapshot
 from penstock.core.sanity import believable
 from penstock.policies import create
-from penstock.policies.calibration import model_of as mst_of
-from penstock.policies.gesscale import Gesscale
-from penstock.policies.gesscale_plus import Forecast, GesscalePlus, Memory, forecasts
+from penstock.policies.gesscale_plus import GesscalePlus
 from penstock.simulator.geo import GeoEngine
 from penstock.simulator.geo.setups import NODES, RATE
 from penstock.workloads.patterns import Constant
@@ -24,7 +23,6 @@ from penstock.workloads.patterns import Constant
 WARM_UP, WINDOW = 180, 60  # seconds after a restart, and measured                [III-B2]
 RESTART = 60  # seconds in which it is over
 LOOKS = 16  # of an auto-scaler, enough for ten levels and to see where it stays
-PARAMETERS = 3  # of Gesscale's model
 LAST = 5  # looks that tell what a run came to
 
 
@@ -94,35 +92,30 @@ def run(cell: Cell, seed: int, *, check: Callable[[], None] = lambda: None) -> O
 def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> Outcome:
     """One instance more after every look, on the nearest node; both policies look on."""
     job = cell.condition.job
-    gesscale, plus = Gesscale(), GesscalePlus()
-    simple, learnt = gesscale.start(seed), plus.start(seed)
+    onlookers, plus = Onlookers(job, seed), GesscalePlus()
     blind = {name: plus.start(seed) for name in VIEWS}
     looks: list[Look] = []
     foretold: dict[str, Any] = {}
     for level in range(1, NODES + 1):
         check()
         seen = _window(engine, restart=level > 1)
-        proposal, simple = gesscale.decide(seen, simple)
-        _, learnt = plus.decide(seen, learnt)
-        need = proposal.needs.get(job)
+        need = onlookers.look(seen).needs.get(job)
         wanted = level if need is None else round(need.slots)
         looks.append(replace(_look(seen, job, wanted), **foretold))
         if level == NODES:
             break
         for name, view in VIEWS.items():
             _, blind[name] = plus.decide(view(seen), blind[name])
-        more = _next(seen, learnt, job)
-        mst = mst_of(simple["pools"][job], PARAMETERS)
+        more = onlookers.foretell(seen)
         foretold = {
-            "gesscale": None if mst is None else mst.at(more.slots, more.candidate.layout.delay),
-            "plus": more.rate,
-            "plus_width": more.half_width,
+            "gesscale": more.gesscale,
+            "plus": more.plus,
+            "plus_width": more.plus_width,
             "views": tuple(
-                _next(view(seen), blind[name], job).rate for name, view in VIEWS.items()
+                one_more(view(seen), blind[name], job).rate for name, view in VIEWS.items()
             ),
         }
-        add_on = more.candidate.add_on
-        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=add_on)
+        change = Change(before=level, slots=more.slots, raw=more.slots, add_on=more.add_on)
         engine.apply({job: change})
     return Outcome(key=cell.key, seed=seed, looks=tuple(looks))
 
@@ -142,12 +135,6 @@ def _scaled(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         looks.append(_look(decision.seen, job, decision.targets[job].slots))
         reason, restart = decision.proposal.reason, decision.applied
     return Outcome(key=cell.key, seed=seed, looks=tuple(looks), reason=reason)
-
-
-def _next(seen: Snapshot, memory: Memory, job: str) -> Forecast:
-    """Of one instance more."""
-    slots = seen.slots(job) + 1
-    return next(f for f in forecasts(seen, memory, job) if f.slots == slots)
 
 
 def _window(engine: GeoEngine, *, restart: bool) -> Snapshot:

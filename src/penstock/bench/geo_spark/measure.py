@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -78,8 +78,18 @@ class Course:
         return lasted(batches) >= self.windows * self.seconds and len(batches) >= self.windows
 
 
-def measure(spark: Any, cluster: Cluster, job: geo.GeoJob, course: Course) -> Throughput:
-    """Run a job on the executors that are there; nobody else may use or change them meanwhile."""
+def measure(
+    spark: Any,
+    cluster: Cluster,
+    job: geo.GeoJob,
+    course: Course,
+    *,
+    at_end: Callable[[], None] = lambda: None,
+) -> Throughput:
+    """Run a job on the executors that are there; nobody else may use or change them meanwhile.
+
+    ``at_end`` is called when all has been counted, while the query still runs.
+    """
     if course.rows % job.cycle:
         raise InputError(
             f"{job.name}: rows {course.rows:,} must be a multiple of {job.cycle:,}, the messages "
@@ -119,6 +129,7 @@ def measure(spark: Any, cluster: Cluster, job: geo.GeoJob, course: Course) -> Th
                 hint="take fewer rows, or raise cpu_share",
             )
             cpu = meter.used(context.applicationId, cores)
+            at_end()
     full = sum(rows.max_rows or 0 for rows in events)
     if short := [b for b in batches if b.rows < full]:
         raise EngineError(

@@ -32,6 +32,6 @@ def of(setup: str = MAIN.name) -> list[Cell]:
 
 
 def all_cells(*, extended: bool = False) -> list[Cell]:
-    """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the published one."""
+    """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the first."""
     more = [Cell(setup=MAIN.name, policy=paper.PLUS)] if extended else []
     return [cell for setup in SETUPS for cell in of(setup)] + more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from penstock.bench.thesis.figures import COLOURS
 from penstock.core.model import Change
 from penstock.report.figure import GREY
 from penstock.simulator.geo import GeoEngine
+from penstock.simulator.series import Floats
 from penstock.workloads.patterns import Step, per_second
 
 HEIGHT = 220  # pixels
@@ -68,17 +70,22 @@ def _figure_6(seed: int, path: Path) -> None:
 def _figure_7(outcomes: Outcomes, policy: str, seed: int, path: Path) -> None:
     run = next((r for r in outcomes.of(policy) if r.seed == seed), None)
     course = np.array(run.course if run is not None and run.course else [[0.0] * 5])
-    minutes = np.arange(len(course))
     with canvas(path, 3, height=HEIGHT, same_x=True) as places:
-        places[0].plot(minutes, course[:, 0], color=LOAD_COLOUR, lw=1, label="input")
-        places[0].plot(minutes, course[:, 1], color=LINE, lw=1, label="throughput")
-        _words(places[0], NAMES[policy], "records/s")
-        places[1].plot(minutes, course[:, 2], color=LINE, lw=1, label="replicas")
-        places[1].plot(minutes, course[:, 3], color=IDEAL, lw=1, ls=":", label="ideal")
-        _words(places[1], "", "replicas")
-        places[2].fill_between(minutes, course[:, 2] - course[:, 3], color=LINE, alpha=0.5)
-        places[2].axhline(0.0, color=GREY, lw=1)
-        _words(places[2], "", "too many", "minutes")
+        follow(places, course, title=NAMES[policy], unit="minutes")
+
+
+def follow(places: Sequence[Axes], course: Floats, *, title: str, unit: str) -> None:
+    """Three panels over time: load and throughput, replicas, and how many too many."""
+    moments = np.arange(len(course))
+    places[0].plot(moments, course[:, 0], color=LOAD_COLOUR, lw=1, label="input")
+    places[0].plot(moments, course[:, 1], color=LINE, lw=1, label="throughput")
+    _words(places[0], title, "records/s")
+    places[1].plot(moments, course[:, 2], color=LINE, lw=1, label="replicas")
+    places[1].plot(moments, course[:, 3], color=IDEAL, lw=1, ls=":", label="ideal")
+    _words(places[1], "", "replicas")
+    places[2].fill_between(moments, course[:, 2] - course[:, 3], color=LINE, alpha=0.5)
+    places[2].axhline(0.0, color=GREY, lw=1)
+    _words(places[2], "", "too many", unit)
 
 
 def _words(axes: Axes, title: str, left: str, below: str = "") -> None:

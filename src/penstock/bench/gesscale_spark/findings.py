@@ -1,0 +1,64 @@
+"""The paper's findings for Gesscale, judged on Spark. [arkian21, V-B]"""
+
+from __future__ import annotations
+
+from penstock.bench.geo.judged import Judged, judged
+from penstock.bench.gesscale.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.bench.gesscale_spark.outcomes import Outcomes
+from penstock.bench.grid import number, printed
+from penstock.bench.thesis.judging import Finding, Verdict
+
+OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)
+BEST = {
+    "reconfigurations": "Gesscale reconfigures least often",
+    "cost": "Gesscale costs least",
+    "accuracy_o": "Gesscale has the fewest executors too many",
+    "accuracy_u": "Gesscale has the fewest executors too few",
+    "timeshare_u": "Gesscale is too small for the least time",
+    "excess_time": "Gesscale works off its backlog soonest",
+}
+
+
+def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+    """All of them; none while runs are missing."""
+    if any(not outcomes.of(policy) for policy in NAMES):
+        return ()
+    letters = zip("abcdef", BEST.items(), strict=True)
+    found = [Finding(id=letter, **_best(outcomes, *rule)) for letter, rule in letters]
+    return (*found, Finding(id="g", **_nothing_lost(outcomes)))
+
+
+def _best(outcomes: Outcomes, metric: str, claim: str) -> Judged:
+    verdicts = [outcomes.paired(GESSCALE, other, metric).verdict for other in OTHERS]
+    means = {
+        policy: sum(values) / len(values)
+        for policy in NAMES
+        if (values := outcomes.values(policy, metric))
+    }
+    verdict: Verdict = "tie"
+    if all(v == "lower" for v in verdicts):
+        verdict = "held"
+    elif any(v == "higher" for v in verdicts):
+        verdict = "not held"
+    theirs = ", ".join(f"{NAMES[p]} {printed(TABLE_3[p][metric])}" for p in NAMES)
+    ours = ", ".join(f"{NAMES[p]} {number(value)}" for p, value in means.items())
+    return judged(
+        claim=f"{claim} ({METRICS[metric]})",
+        paper=theirs,
+        ours=ours,
+        good=verdict,
+        why="A tie: the intervals of some differences, run by run, hold 0."
+        if verdict == "tie"
+        else "",
+    )
+
+
+def _nothing_lost(outcomes: Outcomes) -> Judged:
+    missing = sum(run.missing for policy in NAMES for run in outcomes.of(policy))
+    records = sum(run.records for policy in NAMES for run in outcomes.of(policy))
+    return judged(
+        claim="Every record is read, whoever scales",
+        paper="not in the paper",
+        ours=f"{missing:,} of {records:,} missing",
+        good=missing == 0,
+    )
