@@ -187,7 +187,7 @@ class Peers:
             self.end("cut off")
 
     def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
-        """A new process is at a peer's address; of what its predecessor created it knows nothing."""
+        """A new process is at a peer's address, and knows nothing of what it had created."""
         self._tell({"event": "met a new process", "peer": list(peer)})
         self.membership.restarted(peer)
         self._carrier.returned(parcels)
