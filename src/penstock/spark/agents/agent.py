@@ -16,7 +16,7 @@ from penstock.agents.wire import Places
 from penstock.agents.worker import Sleep
 from penstock.core.errors import PenstockError
 from penstock.spark.agents.driver import Driver
-from penstock.spark.agents.load import SAMPLE_SECONDS, LoadMeter
+from penstock.spark.agents.load import LoadMeter
 from penstock.spark.agents.setup import Setup
 
 Expect = Callable[[], None]
@@ -129,8 +129,7 @@ class ExecutorAgent:
             try:
                 await self._driver.add(str(self.setup.address))
             except PenstockError as refusal:
-                self.counts["refused wishes"] += 1
-                self._tell({"event": "refused", "why": str(refusal)})
+                self._refused("additions", refusal)
                 continue
             granted += 1
             self._expected += 1
@@ -170,6 +169,10 @@ class ExecutorAgent:
 
     # Inside.
 
+    def _refused(self, wishes: str, refusal: PenstockError) -> None:
+        self.counts[f"refused {wishes}"] += 1
+        self._tell({"event": "refused", "why": str(refusal)})
+
     def _announce(self) -> None:
         """All that were asked for are announced together, when all have come."""
         if self._arrived and not self._expected and self.membership.free:
@@ -186,7 +189,7 @@ class ExecutorAgent:
     async def _sample(self) -> None:
         while True:
             self.meter.sample()
-            await self._sleep(SAMPLE_SECONDS)
+            await self._sleep(self.meter.every)
 
     async def _depart(self) -> None:
         """When all neighbours know that it leaves, its executor is decommissioned."""
@@ -194,8 +197,7 @@ class ExecutorAgent:
         try:
             await self._driver.remove(str(self.setup.address), self.setup.executor)
         except PenstockError as refusal:  # the executor stays, and gets another agent
-            self.counts["refused wishes"] += 1
-            self._tell({"event": "refused", "why": str(refusal)})
+            self._refused("departures", refusal)
             self.peers.end("its executor stays")
             return
         while not self.peers.quiet:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from penstock.core.errors import InputError
 from penstock.spark.agents.account import Account
 
-SAMPLE_SECONDS = 1.0
-STALE = 5.0  # seconds: a gap in the samples, or a newest one, that is older is not believed
+SAMPLES = 12  # in a window
+STALE = 0.4  # of a window: over a longer gap between two samples, or after the newest, none counts
 MOST = 1.25  # of its quota: the kernel lets a group exceed it by a little; more is no load
 LEAST_SPAN = 0.9  # of the window that must be covered
 
@@ -30,18 +30,20 @@ class _Sample:
 
 
 class LoadMeter:
-    """Samples an account; ``window`` seconds are looked back."""
+    """Samples an account; ``window`` seconds are looked back, and ``every`` so many one is due."""
 
     def __init__(self, account: Account, window: float, clock: Callable[[], float]) -> None:
-        if not window >= 2 * SAMPLE_SECONDS:
-            raise InputError(f"window {window:g} s must be at least {2 * SAMPLE_SECONDS:g} s")
+        if not window > 0.0:
+            raise InputError(f"window {window:g} s must be above 0")
         self._account = account
         self._window = window
+        self._stale = STALE * window
+        self.every = window / SAMPLES  # seconds between two samples
         self._clock = clock
         self._samples: deque[_Sample] = deque()
 
     def sample(self) -> None:
-        """Look once; to be called every second.
+        """Look once.
 
         What cannot be read, an executor that warms up without a limit, one whose quota has
         changed, and a counter that runs backwards: the window begins anew.
@@ -53,7 +55,7 @@ class LoadMeter:
             return
         last = self._samples[-1] if self._samples else None
         if last is not None and (
-            seconds < last.seconds or quota != last.quota or now - last.time > STALE
+            seconds < last.seconds or quota != last.quota or now - last.time > self._stale
         ):
             self._samples.clear()
         self._samples.append(_Sample(now, seconds, quota))
@@ -66,7 +68,7 @@ class LoadMeter:
             return None
         first, last = self._samples[0], self._samples[-1]
         span = last.time - first.time
-        if span < LEAST_SPAN * self._window or self._clock() - last.time > STALE:
+        if span < LEAST_SPAN * self._window or self._clock() - last.time > self._stale:
             return None
         used = (last.seconds - first.seconds) / (span * last.quota)
         return used if used <= MOST else None
