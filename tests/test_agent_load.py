@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -125,8 +126,6 @@ def test_accounts_survive_being_written_down(tmp_path: Path) -> None:
 
 
 def test_an_executor_without_a_group_is_its_processes() -> None:
-    import os
-
     account = ProcessAccount(pid=os.getpid())
     assert (account.seconds() or 0.0) > 0.0
     assert account.quota() == 1.0

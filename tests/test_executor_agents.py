@@ -73,7 +73,7 @@ def test_a_refused_wish_is_no_sibling_and_the_agent_goes_on() -> None:
 
     crew = play(story)
     assert crew.count("refused additions") == 2
-    assert "outside the limits" in [w["why"] for _, w in crew.told if w["event"] == "refused"][0]
+    assert "outside the limits" in next(w["why"] for _, w in crew.told if w["event"] == "refused")
 
 
 def test_several_siblings_are_announced_together() -> None:
@@ -195,7 +195,7 @@ def test_who_does_not_know_the_secret_takes_no_part() -> None:
     async def work() -> None:
         crew = Crew(secrets={"map": b"another secret"})
         await asyncio.sleep(15.0)
-        source = [agent for agent in crew.all if agent.setup.address == Address("source", 0)][0]
+        source = next(agent for agent in crew.all if agent.setup.address == Address("source", 0))
         assert source.counts["messages"] == 0
         assert crew.count("refused connections") > 0
         assert (Address("source", 0), "cut off") in crew.ends

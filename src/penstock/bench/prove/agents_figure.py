@@ -72,7 +72,8 @@ def _loads(axes: Axes, times: list[float], course: Course) -> None:
         axes.plot([t for t, _ in points], [v for _, v in points], color=colour, lw=1.6, label=name)
     for threshold in (60.0, 80.0):
         axes.axhline(threshold, color=GREY, lw=0.9, ls="--")
-    axes.set_ylabel("load (% of quota)")
+    axes.set_ylabel("% of quota")
+    axes.set_title("mean load that agents read", loc="left", fontsize=13)
 
 
 def _messages(axes: Axes, times: list[float], course: Course) -> None:
@@ -81,4 +82,4 @@ def _messages(axes: Axes, times: list[float], course: Course) -> None:
     formula = [g.formula for g in course.glances]
     axes.step(times, formula, where="post", color=GREY, lw=1.4, ls="--", label="by the formula")
     axes.set_ylabel("messages")
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
