@@ -30,7 +30,7 @@ from penstock.workloads.nexmark import NexmarkStream
 
 QUERY = nexmark.QUERIES["q1"]
 SETTINGS = nexmark.Settings(minute=6.0, watermark=1.0)
-LEAD = 75.0  # seconds for three applications to start before the load begins
+LEAD = 55.0  # seconds for three applications to start before the load begins
 BATCH_TRIGGERS = 2.0  # of the highest load that a batch may take: what waits is caught up with
 WARM_UP = 5.0  # CPU-seconds at full speed that a new executor may use
 LOOK = 1.0  # seconds between two looks

@@ -203,7 +203,7 @@ class SplitRun:
         taken = status["taken"]
         return all(taken.get(topic, 0) >= rows for topic, rows in wanted.items() if rows)
 
-    def _addresses(self) -> dict[str, Address]:
+    def addresses(self) -> dict[str, Address]:
         return {hop.name: Address.parse(self._socket(hop.name)) for hop in self.hops}
 
     def _socket(self, name: str) -> Path:
