@@ -155,9 +155,9 @@ def bursts(
 
 @prove.command("agents")
 def agents(
-    seconds: Annotated[float, typer.Option(help="Of the load, low to high and back.")] = 300.0,
-    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 1_000.0,
-    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 8_000.0,
+    seconds: Annotated[float, typer.Option(help="Of the load, low to high and back.")] = 360.0,
+    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 800.0,
+    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 7_000.0,
     period: Annotated[float, typer.Option(help="Seconds between an agent's trials.")] = 15.0,
     share: Annotated[float, typer.Option(help="Of a core for each executor.")] = 0.15,
     seed: Annotated[int, typer.Option(help="Of the agents' draws.")] = 0,

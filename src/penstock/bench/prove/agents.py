@@ -28,9 +28,9 @@ class Spec:
     ``share`` of a core that each executor has · ``most`` executors of an operator.
     """
 
-    seconds: float = 300.0
-    low: float = 1_000.0
-    high: float = 8_000.0
+    seconds: float = 360.0
+    low: float = 800.0
+    high: float = 7_000.0
     period: float = 15.0
     share: float = 0.15
     most: int = 4
@@ -126,10 +126,10 @@ def unasked(rosters: Mapping[str, Mapping[str, Any]], granted: int) -> int:
     Each application begins with one executor. One that crashes counts, and so does the one with
     which Spark replaces it. ``granted`` additions as the agents counted them.
     """
-    found = abs(sum(roster["added"] for roster in rosters.values()) - granted)
+    found = abs(sum(int(roster["added"]) for roster in rosters.values()) - granted)
     for roster in rosters.values():
         came = len(roster["alive"]) + len(roster["gone"]) - 1
-        found += max(0, came - roster["added"])
+        found += max(0, came - int(roster["added"]))
         found += len(set(roster["gone"]) - set(roster["removed"]))
     return found
 

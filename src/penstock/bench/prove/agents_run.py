@@ -30,9 +30,9 @@ from penstock.workloads.nexmark import NexmarkStream
 
 QUERY = nexmark.QUERIES["q1"]
 SETTINGS = nexmark.Settings(minute=6.0, watermark=1.0)
-LEAD = 55.0  # seconds for three applications to start before the load begins
+LEAD = 50.0  # seconds for three applications to start before the load begins
 BATCH_TRIGGERS = 2.0  # of the highest load that a batch may take: what waits is caught up with
-WARM_UP = 5.0  # CPU-seconds at full speed that a new executor may use
+WARM_UP = 4.0  # CPU-seconds at full speed that a new executor may use
 LOOK = 1.0  # seconds between two looks
 STEADY = 12.0  # seconds over which the rate of the sink is taken
 EVERY = 15.0  # seconds between two lines of progress

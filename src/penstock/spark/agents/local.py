@@ -43,7 +43,7 @@ class LocalAgents:
     """A context manager: agents beside all executors, and none afterwards."""
 
     def __init__(self, applications: Applications, ways: Ways, look: Look) -> None:
-        self._make = lambda: Host(applications, ways, look)
+        self._applications, self._ways, self._look = applications, ways, look
         self._host: Host | None = None
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +98,7 @@ class LocalAgents:
 
     def _run(self) -> None:
         async def host() -> None:
-            self._host = self._make()
+            self._host = Host(self._applications, self._ways, self._look)
             self._task = asyncio.current_task()
             self._ready.set()
             await self._host.run()

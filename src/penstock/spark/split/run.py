@@ -204,6 +204,7 @@ class SplitRun:
         return all(taken.get(topic, 0) >= rows for topic, rows in wanted.items() if rows)
 
     def addresses(self) -> dict[str, Address]:
+        """Where each application listens."""
         return {hop.name: Address.parse(self._socket(hop.name)) for hop in self.hops}
 
     def _socket(self, name: str) -> Path:
