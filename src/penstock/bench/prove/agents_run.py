@@ -34,7 +34,7 @@ LEAD = 50.0  # seconds for three applications to start before the load begins
 BATCH_TRIGGERS = 2.0  # of the highest load that a batch may take: what waits is caught up with
 WARM_UP = 4.0  # CPU-seconds at full speed that a new executor may use
 LOOK = 1.0  # seconds between two looks
-STEADY = 12.0  # seconds over which the rate of the sink is taken
+STEADY = 25.0  # seconds over which the rate of the sink is taken
 EVERY = 15.0  # seconds between two lines of progress
 FINAL_SECONDS = 150.0
 REST_SECONDS = 90.0
@@ -145,13 +145,14 @@ class _Watch:
         return glance
 
     def _delivered(self, sink: str, now: float) -> float:
-        """Records/s that the sink took lately."""
+        """Records/s that the sink took, between the first and the last batch of some seconds."""
         taken = sum(self.run.status(sink)["taken"].values())
-        self._taken.append((now, taken))
-        while len(self._taken) > 2 and self._taken[1][0] <= now - STEADY:
+        if not self._taken or taken != self._taken[-1][1]:
+            self._taken.append((now, taken))
+        while len(self._taken) > 1 and self._taken[0][0] < now - STEADY:
             self._taken.pop(0)
-        then, before = self._taken[0]
-        return (taken - before) / (now - then) if now > then else 0.0
+        (then, before), (last, after) = self._taken[0], self._taken[-1]
+        return (after - before) / (last - then) if last > then else 0.0
 
 
 def run(plan: Plan, *, say: Say) -> Course:

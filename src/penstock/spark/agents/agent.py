@@ -135,6 +135,7 @@ class ExecutorAgent:
             self._expected += 1
             self._expect()
         if granted:
+            self._tell({"event": f"is granted {granted}"})
             self._waiting.cancel()
             loop = asyncio.get_running_loop()
             self._waiting = loop.call_later(self.setup.ways.arrival, self._wait_no_more)
