@@ -78,7 +78,6 @@ def judge(course: Course) -> Proof:
     counts = course.counts
     names = list(course.rosters)
     sizes = {name: [g.executors[name] for g in course.glances] for name in names}
-    granted = counts.get("wishes", 0) - counts.get("refused additions", 0)
     notes = [
         f"{course.answer}; messages between agents: {counts.get('messages', 0):,}, by the paper's "
         f"formula {counts.get('messages by the formula', 0):,}",
@@ -101,7 +100,7 @@ def judge(course: Course) -> Proof:
             ),
             Check(
                 figure="executors that no agent asked for",
-                value=unasked(course.rosters, granted),
+                value=unasked(course.rosters, counts.get("wishes", 0)),
                 bound=0,
             ),
         ),
@@ -120,13 +119,13 @@ def up_and_down(sizes: list[int]) -> bool:
     return top > min(sizes[: sizes.index(top)], default=top) and sizes[-1] < top
 
 
-def unasked(rosters: Mapping[str, Mapping[str, Any]], granted: int) -> int:
+def unasked(rosters: Mapping[str, Mapping[str, Any]], wishes: int) -> int:
     """Executors that came or went, and wishes that were carried out, without an agent.
 
     Each application begins with one executor. One that crashes counts, and so does the one with
-    which Spark replaces it. ``granted`` additions as the agents counted them.
+    which Spark replaces it. ``wishes`` for one more, as the agents counted them.
     """
-    found = abs(sum(int(roster["added"]) for roster in rosters.values()) - granted)
+    found = max(0, sum(int(roster["added"]) for roster in rosters.values()) - wishes)
     for roster in rosters.values():
         came = len(roster["alive"]) + len(roster["gone"]) - 1
         found += max(0, came - int(roster["added"]))

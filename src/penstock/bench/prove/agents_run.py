@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from penstock.agents.outcome import Action
@@ -158,17 +156,13 @@ class _Watch:
 def run(plan: Plan, *, say: Say) -> Course:
     """Run it; cluster, broker, agents and topics are gone afterwards."""
     spec = ClusterSpec(slots=plan.most * len(hops_of(QUERY)), cpu_share=plan.share, warm_up=WARM_UP)
-    with (
-        tempfile.TemporaryDirectory(prefix="penstock-agents-") as temporary,
-        LocalBroker(say=say) as broker,
-        LocalCluster(spec, say=say) as cluster,
-    ):
+    with LocalBroker(say=say) as broker, LocalCluster(spec, say=say) as cluster:
         events = plan.events(time.time() + LEAD)
         servers = broker.bootstrap_servers
         split = SplitRun(
             query=QUERY, events=events, settings=SETTINGS, cluster=cluster, servers=servers,
-            folder=Path(temporary), trigger=plan.trigger, slots=plan.most, partitions=plan.most,
-            agents=True, say=say,
+            folder=cluster.folder / "split", trigger=plan.trigger, slots=plan.most,
+            partitions=plan.most, agents=True, say=say,
         )  # fmt: skip
         columns = dict(QUERY.tables)
         writing = NexmarkProducer(events, bootstrap_servers=servers, columns=columns)
