@@ -257,7 +257,9 @@ class System:
 
     async def in_flight(self, who: Address) -> None:
         """Until somebody has sent it records that are not done."""
-        while not any(who in a._links and a._links[who].out.records for a in self.agents.values()):
+        while not any(
+            who in a.peers.links and a.peers.links[who].out.records for a in self.agents.values()
+        ):
             await asyncio.sleep(0.001)
 
     def _gone(self, agent: Agent) -> None:

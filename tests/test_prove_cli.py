@@ -39,6 +39,8 @@ def prove(
         (["soak", "--minutes", "0.5"], "0.5 minutes must last from a minute to a week"),
         (["producer", "--repeats", "0"], "--repeats 0 must lie between 1 and 100"),
         (["broker", "--kills", "0"], "must lie between"),
+        (["agents", "--seconds", "10"], "--seconds 10 must lie between 60 and 3600"),
+        (["agents", "--period", "99"], "--period 99 must lie between 12"),
         (["source", "--seconds", "0"], "--seconds 0 must lie between 1 and 3599"),
     ],
 )

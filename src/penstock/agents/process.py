@@ -15,11 +15,13 @@ import os
 import socket
 import sys
 import traceback
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, NoReturn, Protocol
 
 from penstock.agents.agent import Agent
 from penstock.agents.frames import MOST_BYTES
-from penstock.agents.link import Connection
+from penstock.agents.link import Connection, Dial
+from penstock.agents.reception import Reception
 from penstock.agents.setup import Setup
 from penstock.agents.sink import Sink
 from penstock.agents.source import Source
@@ -96,7 +98,7 @@ class _Desk:
                 task = asyncio.create_task(agent.duplicate(count))
                 self._actions.add(task)
                 task.add_done_callback(self._actions.discard)
-                task.add_done_callback(_checked)
+                task.add_done_callback(checked)
             case {"leave": _} if agent.membership.free:
                 agent.leave()
             case {"rest": _}:
@@ -111,32 +113,61 @@ async def _run() -> None:
     desk = _Desk()
     lines = await lines_of(0)
     setup, listening = Setup.of(json.loads(await lines.readline()))
+    loop = asyncio.get_running_loop()
+    agent = desk.agent = Agent(
+        setup, dial=dialler(setup.place), spawn=desk.spawn, tell=tell, clock=loop.time
+    )
+    why = await lived(agent, listening, desk.orders(lines), desk.reports())
+    desk.report()
+    ended(why)
+
+
+class Lives(Protocol):
+    """What is run in a process."""
+
+    @property
+    def reception(self) -> Reception:
+        """Who may come in."""
+
+    async def run(self) -> str:
+        """Work until it ends; the reason."""
+
+
+def dialler(mine: Place) -> Dial:
+    """Dials others from where an instance listens."""
 
     async def dial(place: Place) -> Connection:
         return await asyncio.open_connection(
-            place.host, place.port, limit=MOST_BYTES, local_addr=(setup.place.host, 0)
+            place.host, place.port, limit=MOST_BYTES, local_addr=(mine.host, 0)
         )
 
-    loop = asyncio.get_running_loop()
-    agent = desk.agent = Agent(setup, dial=dial, spawn=desk.spawn, tell=tell, clock=loop.time)
-    loop.set_exception_handler(_fail)
+    return dial
+
+
+async def lived(agent: Lives, listening: int, *beside: Coroutine[Any, Any, None]) -> str:
+    """Run an instance that listens at a descriptor, with what runs ``beside`` it; why it ends."""
+    asyncio.get_running_loop().set_exception_handler(_fail)
     server = await asyncio.start_server(
         agent.reception.serve,
         sock=socket.socket(fileno=listening),
         limit=MOST_BYTES,
         backlog=BACKLOG,
     )
-    tasks = [asyncio.create_task(desk.orders(lines)), asyncio.create_task(desk.reports())]
+    tasks = [asyncio.create_task(work) for work in beside]
     for task in tasks:
-        task.add_done_callback(_checked)
+        task.add_done_callback(checked)
     async with server:
-        why = await agent.run()
-    desk.report()
+        return await agent.run()
+
+
+def ended(why: str) -> NoReturn:
+    """Say why it ends, and end; nobody waits for what is still open."""
     tell({"event": "ends", "why": why})
-    os._exit(LEFT if why == "left" else GIVEN_UP)  # nobody waits for what is still open
+    os._exit(LEFT if why == "left" else GIVEN_UP)
 
 
-def _checked(task: asyncio.Task[Any]) -> None:
+def checked(task: asyncio.Task[Any]) -> None:
+    """A task that failed ends the process."""
     if not task.cancelled() and (problem := task.exception()) is not None:
         _fail(task.get_loop(), {"message": "a task failed", "exception": problem})
 

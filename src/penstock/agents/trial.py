@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from penstock.agents.pipeline import Operator
 from penstock.agents.worker import Sleep
-
-if TYPE_CHECKING:
-    from penstock.agents.agent import Agent
+from penstock.decentralized.policy import LocalPolicy
 
 MEASURED = 0.4  # share of a period over which the load is measured, its end
 HELD_BACK = 0.5  # share of its window that waits below an instance; with more it does not leave
 
 
+class Trier(Protocol):
+    """An instance that tries."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it may begin an action."""
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether a low load is a reason to leave."""
+
+    @property
+    def siblings(self) -> int:
+        """Instances of its operator, itself among them, as far as it knows."""
+
+    def load(self) -> float | None:
+        """Its load as a share of its capacity; ``None`` if it cannot tell: then nothing is done."""
+
+    async def duplicate(self, count: int) -> int:
+        """Create siblings; how many it got."""
+
+    def leave(self) -> None:
+        """Begin to leave."""
+
+
 class Trials:
     """Decides for one instance, by its own load, the number of its siblings and a draw.
 
-    When much of what an instance has sent waits below it, it gets less than there is to do: those
-    before it are held back. Its load is no reason to leave then. Nor does the only instance leave
-    that its predecessors know; it is one without a keeper, which is gone with its host. The source
-    and the sink do not decide.
+    The source and the sink do not decide: they have no ``policy``.
     """
 
     def __init__(
         self,
-        agent: Agent,
-        operator: Operator | None,
+        trier: Trier,
+        policy: LocalPolicy | None,
         period: float | None,
         chance: random.Random,
         sleep: Sleep,
     ) -> None:
-        self._agent = agent
-        self._operator = operator
+        self._trier = trier
+        self._policy = policy
         self._period = period
         self._chance = chance
         self._sleep = sleep
@@ -51,7 +70,7 @@ class Trials:
 
     async def run(self) -> None:
         """Try for ever; the first time after a period and a random part of one."""
-        if self._operator is None or self._period is None:
+        if self._policy is None or self._period is None:
             await asyncio.Event().wait()
             return
         await self._sleep(self._chance.random() * self._period)
@@ -61,18 +80,19 @@ class Trials:
 
     async def once(self) -> int:
         """One trial; what was decided."""
-        agent, operator = self._agent, self._operator
-        if operator is None or self._rest or not agent.membership.free:
+        trier = self._trier
+        if self._policy is None or self._rest or not trier.free:
             return 0
-        change = operator.policy.decide(
-            agent.meter.rate(), operator.capacity, agent.siblings, self._chance.random()
-        )
+        load = trier.load()
+        if load is None:
+            return 0
+        change = self._policy.decide(load, 1.0, trier.siblings, self._chance.random())
         if change > 0:
             self._deciding = True
             try:
-                return await agent.duplicate(change)
+                return await trier.duplicate(change)
             finally:
                 self._deciding = False
-        if change < 0 and agent.siblings > 1 and agent.outbox.fill < HELD_BACK:
-            agent.leave()
+        if change < 0 and trier.may_leave:
+            trier.leave()
         return change

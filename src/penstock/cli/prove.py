@@ -30,6 +30,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
     "scaling": {"repeats": 1, "sizes": (1, 8)},
     "bursts": {"seconds": 60.0, "before": 40.0},
     "soak": {"seconds": 120.0, "every": 5.0},
+    "agents": {"seconds": 90.0, "period": 12.0},
 }
 """What --quick changes in each Spec."""
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: short, and proves little.")]
@@ -150,6 +151,26 @@ def bursts(
 ) -> None:
     """Keep response times under recorded bursts with less CPU, set while a query runs."""
     _finish([_work("bursts", quick, seconds=seconds, slack=slack)], out, no_save, as_json)
+
+
+@prove.command("agents")
+def agents(
+    seconds: Annotated[float, typer.Option(help="Of the load, low to high and back.")] = 360.0,
+    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 800.0,
+    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 7_000.0,
+    period: Annotated[float, typer.Option(help="Seconds between an agent's trials.")] = 15.0,
+    share: Annotated[float, typer.Option(help="Of a core for each executor.")] = 0.15,
+    seed: Annotated[int, typer.Option(help="Of the agents' draws.")] = 0,
+    quick: Quick = False,
+    out: Out = RUNS,
+    no_save: NoSave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let agents beside the executors size a split query, and nobody else; it stays exact."""
+    work = _work(
+        "agents", quick, seconds=seconds, low=low, high=high, period=period, share=share, seed=seed
+    )
+    _finish([work], out, no_save, as_json)
 
 
 @prove.command("soak")

@@ -134,3 +134,4 @@ class Executor:
     task_seconds: float
     completed_tasks: int
     active_tasks: int
+    failed_tasks: int = 0

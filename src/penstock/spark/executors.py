@@ -37,6 +37,7 @@ class ExecutorPool:
         self.frozen = frozen
         self._dynamic = _is_dynamic(context)
         self._log = ActionLog(ours=not self._dynamic)
+        self._total: int | None = None  # what Spark was asked for
 
     @property
     def acting(self) -> bool:
@@ -103,12 +104,39 @@ class ExecutorPool:
         # Always the total first: a decommission alone would lower Spark's own record, which is
         # empty until a total was asked for, to 0, and lost executors would not come back.
         self._request(change.slots)
+        self._total = change.slots
         leaving: Sequence[str] = ()
         if change.slots < len(alive):
             leaving = victims(alive, len(alive) - change.slots, change.remove)
             self._decommission(sorted(leaving))
         cost = Rescale(time=now, pool=POOL, before=len(alive), after=change.slots)
         self._log.asked(cost, executors, leaving)
+
+    def one_more(self, executors: Sequence[Executor]) -> int:
+        """Ask for one executor more than were asked for so far; the new total.
+
+        Several such steps may be under way at a time: whoever takes them knows no other size than
+        one more or one fewer, so none of them undoes another.
+        """
+        total = self._asked_for(executors) + 1
+        self.gate(total)
+        self._request(total)
+        self._total = total
+        return total
+
+    def one_fewer(self, leaving: str, executors: Sequence[Executor]) -> int:
+        """Let one very executor leave, which is not replaced; the new total."""
+        alive = [e.id for e in executors if e.alive]
+        if leaving not in alive:
+            raise EngineError(
+                f"there is no executor {leaving!r}; there are {', '.join(sorted(alive)) or 'none'}"
+            )
+        total = self._asked_for(executors) - 1
+        self.gate(total)
+        self._request(total)
+        self._total = total
+        self._decommission([leaving])
+        return total
 
     def track(self, executors: Sequence[Executor], now: float) -> None:
         """Look whether the action in flight has taken effect, and since when."""
@@ -125,6 +153,9 @@ class ExecutorPool:
             log.error("refused: %s executors, the limits are %d to %d", slots, least, most)
             raise EngineError(f"{slots} executors are outside the limits of {least} to {most}")
         self.refuse_if_frozen()
+
+    def _asked_for(self, executors: Sequence[Executor]) -> int:
+        return sum(e.alive for e in executors) if self._total is None else self._total
 
     def _request(self, total: int) -> None:
         try:

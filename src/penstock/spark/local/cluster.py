@@ -127,6 +127,11 @@ class LocalCluster:
         return self._groups is not None
 
     @property
+    def groups(self) -> cgroups.Groups | None:
+        """The control groups of its executors, named APPLICATION.ID; ``None`` without limits."""
+        return self._groups
+
+    @property
     def folder(self) -> Path:
         """The private folder of this run: logs, work, local and temporary files."""
         return self._running().folder

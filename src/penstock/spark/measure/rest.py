@@ -163,6 +163,7 @@ def _executor(document: dict[str, Any]) -> Executor:
         task_seconds=int(document["totalDuration"]) / 1e3,
         completed_tasks=int(document["completedTasks"]),
         active_tasks=int(document["activeTasks"]),
+        failed_tasks=int(document.get("failedTasks", 0)),
     )
 
 

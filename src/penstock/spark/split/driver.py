@@ -39,6 +39,7 @@ def run(order: Order) -> None:
             max_executors=order.slots,
             window=order.window,
             most_rows=order.max_rows,
+            agents=order.agents,
         ):
             while not order.stop.exists():
                 time.sleep(LOOK)

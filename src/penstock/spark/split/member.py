@@ -1,4 +1,4 @@
-"""An application as a member of a split pipeline: it answers to the controller."""
+"""An application as a member of a split pipeline: it answers to the controller, or to agents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from penstock.core.model import Change
 from penstock.measure.metrics import POOL
 from penstock.spark.engine import SparkEngine
 from penstock.spark.pipelines.running import watermark_of
-from penstock.spark.split.wire import Address, Document, Server
+from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
+from penstock.spark.split.wishes import Wishes
 
 LOOK = 0.5  # seconds between looks at an action in flight
 
@@ -41,7 +42,9 @@ class Member:
     ``listen`` the path of a socket, or host:port with a ``key`` (else the environment's
     ``PENSTOCK_KEY``) · ``max_executors`` the last gate, whatever the controller decides ·
     ``window`` seconds of finished batches that an observation covers · ``most_rows`` that a
-    batch may take, if it is limited: what waits beyond it counts as a full buffer.
+    batch may take, if it is limited: what waits beyond it counts as a full buffer ·
+    ``agents`` whether agents beside the executors decide (docs/agents.md): then a wish for one
+    executor more or one fewer is carried out, and a controller's are refused; else the opposite.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Member:
         max_executors: int | None = None,
         window: float = 15.0,
         most_rows: int | None = None,
+        agents: bool = False,
     ) -> None:
         if max_executors is not None and not 1 <= min_executors <= max_executors:
             raise InputError(
@@ -67,6 +71,7 @@ class Member:
         self._address = Address.parse(listen)
         self._key = key
         self._most_rows = most_rows
+        self._wishes = Wishes(self._engine.pool, self._engine.executors) if agents else None
         self._lock = threading.Lock()  # the engine is asked by one at a time
         self._server: Server | None = None
         self._timer: threading.Thread | None = None
@@ -95,8 +100,16 @@ class Member:
                 case "status":
                     return self._status()
                 case "apply":
+                    if self._wishes is not None:
+                        raise InputError("agents size this application; a controller may not")
                     self._engine.apply({POOL: from_json(Change, question["change"])})
                     return {}
+                case wish if wish in (ADD, REMOVE, ROSTER):
+                    if self._wishes is None:
+                        raise InputError(
+                            "no agents size this application: make its Member with agents=True"
+                        )
+                    return self._wishes.answer(question)
                 case other:
                     raise InputError(f"cannot answer {other!r}; is the controller newer than this?")
 
@@ -128,7 +141,11 @@ class Member:
                 for topic, rows in offsets_of(source.get("endOffset")).items():
                     taken[topic] = max(taken.get(topic, 0), rows)
         known = [w for w in watermarks if w is not None]
-        return {"taken": taken, "watermark": min(known) if len(known) == len(watermarks) else None}
+        return {
+            "application": self._spark.sparkContext.applicationId,
+            "taken": taken,
+            "watermark": min(known) if len(known) == len(watermarks) else None,
+        }
 
     def _time(self) -> None:
         """Look at an action in flight, so that its cost is known to half a second."""

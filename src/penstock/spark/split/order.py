@@ -19,7 +19,7 @@ class Order:
 
     ``folder`` of its checkpoint and, for the sink, its ``result`` · ``conf`` of its session ·
     ``listen`` where it answers the controller · ``trigger``, ``window`` and ``span`` seconds ·
-    ``slots`` executors that it may have.
+    ``slots`` executors that it may have · ``agents`` whether agents decide on them.
     """
 
     folder: str
@@ -36,6 +36,7 @@ class Order:
     slots: int
     listen: str
     conf: Mapping[str, str]
+    agents: bool = False
 
     @property
     def path(self) -> Path:

@@ -55,7 +55,8 @@ class SplitRun:
     ``servers`` of Kafka, whose topics ``<prefix>-<table>`` a producer fills · ``partitions`` of
     the topics between the hops and of their state · ``slots`` executors that each may have ·
     ``patience`` seconds of event time that a batch may cover; at least what ``events.max_rows``
-    allow for · ``window`` seconds that an observation covers.
+    allow for · ``window`` seconds that an observation covers · ``agents`` whether agents beside the
+    executors size the applications, and no controller may.
     """
 
     query: NexmarkQuery
@@ -70,6 +71,7 @@ class SplitRun:
     prefix: str = "nexmark"
     patience: float = 0.0
     window: float = 15.0
+    agents: bool = False
     say: Callable[[str], None] = lambda line: None
     _children: dict[str, _Child] = field(default_factory=dict)
     _nursery: Nursery = field(default_factory=Nursery)
@@ -87,7 +89,7 @@ class SplitRun:
     @property
     def engine(self) -> SplitEngine:
         """All applications as one engine."""
-        return SplitEngine(self.pipeline, self._addresses(), cluster=self.cluster)
+        return SplitEngine(self.pipeline, self.addresses(), cluster=self.cluster)
 
     @property
     def result(self) -> Path:
@@ -192,7 +194,7 @@ class SplitRun:
     def status(self, name: str) -> Document:
         """How far an application is: rows taken by topic, its watermark."""
         self.fail_if_ended(name)
-        return ask(self._addresses()[name], {"ask": "status"})
+        return ask(self.addresses()[name], {"ask": "status"})
 
     def _done(self, name: str, wanted: Mapping[str, int], watermark: float | None) -> bool:
         status = self.status(name)
@@ -201,7 +203,8 @@ class SplitRun:
         taken = status["taken"]
         return all(taken.get(topic, 0) >= rows for topic, rows in wanted.items() if rows)
 
-    def _addresses(self) -> dict[str, Address]:
+    def addresses(self) -> dict[str, Address]:
+        """Where each application listens."""
         return {hop.name: Address.parse(self._socket(hop.name)) for hop in self.hops}
 
     def _socket(self, name: str) -> Path:
@@ -227,6 +230,7 @@ class SplitRun:
             slots=self.slots,
             listen=str(self._socket(name)),
             conf=self.cluster.conf(start_with=1) | conf,
+            agents=self.agents,
         )
 
     def _span(self) -> float:

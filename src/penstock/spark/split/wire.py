@@ -25,6 +25,7 @@ from penstock.core.errors import EngineError, InputError, NotReady, PenstockErro
 WITHIN = 10.0  # seconds for an answer
 MOST_BYTES = 16 << 20
 KEY_VARIABLE = "PENSTOCK_KEY"
+ADD, REMOVE, ROSTER = "add", "remove", "roster"  # what agents ask for, and who watches them
 Document = dict[str, Any]
 _RAISED: Mapping[str, type[PenstockError]] = {
     kind.__name__: kind for kind in (EngineError, InputError, NotReady)
