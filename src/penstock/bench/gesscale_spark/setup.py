@@ -63,7 +63,7 @@ def ideal(carried: Sequence[float], rates: Floats) -> Floats:
     """The fewest executors that carry each of some rates; all where none are enough."""
     most = np.maximum.accumulate(carried)
     found = np.searchsorted(most, rates * (1.0 - 1e-12)) + 1.0
-    return np.minimum(found, float(len(most)))
+    return np.asarray(np.minimum(found, float(len(most))), dtype=np.float64)
 
 
 @lru_cache(maxsize=1)

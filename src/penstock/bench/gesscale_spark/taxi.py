@@ -187,4 +187,5 @@ def _waiting(events: TimedRows, batches: Any, moments: Floats) -> Floats:
     ends = sorted((batch.end, batch.rows) for batch in batches)
     read = np.concatenate([[0.0], np.cumsum([rows for _, rows in ends])])
     places = np.searchsorted([end for end, _ in ends], moments, side="right")
-    return np.array([events.released(t) for t in moments.tolist()]) - read[places]
+    released = np.array([events.released(t) for t in moments.tolist()], dtype=np.float64)
+    return np.asarray(released - read[places], dtype=np.float64)
