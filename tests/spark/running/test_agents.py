@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.bench.saturation import resize
 from penstock.decentralized.policy import Probabilistic
 from penstock.spark.agents.host import Applications
 from penstock.spark.agents.local import LocalAgents, executors_of
@@ -23,6 +25,14 @@ pytestmark = pytest.mark.spark
 WAYS = Ways(policy=Probabilistic(ratio=0.2, up=0.3, down=0.1), period=2.0, window=1.5)
 
 
+@pytest.fixture
+def _one_again(spark: Any) -> Iterator[None]:
+    """Leave as many executors as other tests begin with."""
+    yield
+    resize(spark, 1)
+
+
+@pytest.mark.usefixtures("_one_again")
 def test_a_busy_executor_gets_a_sibling_and_an_idle_one_leaves(
     spark: Any, cluster: LocalCluster, tmp_path: Path
 ) -> None:
