@@ -156,10 +156,10 @@ def bursts(
 @prove.command("agents")
 def agents(
     seconds: Annotated[float, typer.Option(help="Of the load, low to high and back.")] = 360.0,
-    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 800.0,
-    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 7_000.0,
+    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 600.0,
+    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 5_000.0,
     period: Annotated[float, typer.Option(help="Seconds between an agent's trials.")] = 15.0,
-    share: Annotated[float, typer.Option(help="Of a core for each executor.")] = 0.15,
+    share: Annotated[float, typer.Option(help="Of a core for each executor.")] = 0.12,
     seed: Annotated[int, typer.Option(help="Of the agents' draws.")] = 0,
     quick: Quick = False,
     out: Out = RUNS,

@@ -29,10 +29,10 @@ class Spec:
     """
 
     seconds: float = 360.0
-    low: float = 800.0
-    high: float = 7_000.0
+    low: float = 600.0
+    high: float = 5_000.0
     period: float = 15.0
-    share: float = 0.15
+    share: float = 0.12
     most: int = 4
     seed: int = 0
 
@@ -110,7 +110,7 @@ def judge(course: Course) -> Proof:
 
 
 def up_and_down(sizes: list[int]) -> bool:
-    """Whether a size grew, and was smaller again after its peak.
+    """Whether a size grew, and ended below its peak.
 
     >>> up_and_down([1, 2, 3, 1]), up_and_down([1, 2, 3, 3]), up_and_down([3, 1, 1])
     (True, False, False)
