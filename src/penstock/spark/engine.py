@@ -138,7 +138,7 @@ class SparkEngine:
         return self._rest.executors()
 
     def slots(self) -> tuple[Slot, ...]:
-        """The executors, also before the first batch."""
+        """The executors, also before the first batch; CPU and load since the last look."""
         return tuple(self._slots(self._rest.executors(), time.time()).values())
 
     def _track(self, executors: list[Executor], now: float) -> None:

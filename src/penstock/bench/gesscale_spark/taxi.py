@@ -23,6 +23,7 @@ from penstock.measure.values import Batch
 from penstock.policies import create
 from penstock.simulator.series import Floats
 from penstock.spark.measure.progress import recent_batches
+from penstock.spark.measure.rest import Rest
 from penstock.spark.pipelines import geo
 from penstock.spark.pipelines.running import consumed_of
 from penstock.spark.sites.cluster import SiteCluster
@@ -67,9 +68,10 @@ class _Watch:
     times: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
 
-    def count(self, engine: SiteEngine) -> None:
+    def count(self, rest: Rest) -> None:
+        """Not by the engine: what it tells of CPU is since it was last asked."""
         try:
-            slots = len(engine.slots())
+            slots = sum(executor.alive for executor in rest.executors())
         except EngineError:  # Spark did not answer: it has as many as before
             return
         self.times.append(time.time())
@@ -88,6 +90,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
     with SiteCluster(sites, start_on=sites.nearest(setup.START)) as cluster:
         spark: Any = cluster.session("taxi", conf=session_conf())
         engine = SiteEngine(spark, cluster, window=PERIOD)
+        rest = Rest(spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId)
         begin_watching(engine)
         loop = Loop(engine, chosen, Guards(maximum=setup.NODES), mode="act", seed=seed)
         (events,) = job.events(
@@ -104,7 +107,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
                 spark, job, [events], folder=folder, trigger=setup.TRIGGER, sink="noop"
             )
             with stopping(running):
-                changes, drained = _scaled(engine, loop, running, events, watch, batches, say)
+                changes, drained = _scaled(engine, rest, loop, running, events, watch, batches, say)
         engine.detach()
     figures: Mapping[str, float] = {}
     if hasattr(chosen, "figures"):
@@ -138,6 +141,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
 
 def _scaled(
     engine: SiteEngine,
+    rest: Rest,
     loop: Loop,
     running: Any,
     events: TimedRows,
@@ -151,7 +155,7 @@ def _scaled(
     while True:
         engine.advance(SAMPLE)
         now = time.time()
-        watch.count(engine)
+        watch.count(rest)
         batches.update((batch.id, batch) for batch in recent_batches(running) if batch.rows)
         if not running.isActive:
             raise EngineError(f"query {running.name} stopped during the load")
