@@ -151,7 +151,8 @@ def _scaled(
 ) -> tuple[int, float]:
     """Until all is read: changes while the load lasted, and seconds after its end."""
     changes = 0
-    look = events.start + LEAD
+    begin = events.start + LEAD
+    look = begin - PERIOD  # the first one only begins what the next looks back on
     while True:
         engine.advance(SAMPLE)
         now = time.time()
@@ -168,6 +169,9 @@ def _scaled(
             continue
         look = now + PERIOD
         try:
+            if now < begin:
+                engine.observe()
+                continue
             decision = loop.tick()
         except (NotReady, EngineError) as problem:
             say(f"no look: {problem}")
