@@ -47,10 +47,14 @@ def _best(outcomes: Outcomes, metric: str, claim: str) -> Judged:
         paper=theirs,
         ours=ours,
         good=verdict,
-        why="A tie: the intervals of some differences, run by run, hold 0."
-        if verdict == "tie"
-        else "",
+        why=_why(outcomes) if verdict == "tie" else "",
     )
+
+
+def _why(outcomes: Outcomes) -> str:
+    if len(outcomes.of(GESSCALE)) == 1:
+        return "One run of each tells no difference: a tie."
+    return "The intervals of some differences, run by run, hold 0."
 
 
 def _nothing_lost(outcomes: Outcomes) -> Judged:
