@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from penstock.bench.mead import cells, document, models, paper, tables
+from penstock.bench.mead import cells, command, document, models, paper, tables
 from penstock.bench.mead.cells import Cell
 from penstock.bench.mead.experiment import Outcome
 from penstock.bench.mead.findings import judge
 from penstock.bench.mead.models import Comparison
 from penstock.bench.mead.runner import Outcomes
+from penstock.bench.reproduction import Reproduction
 from penstock.bench.thesis.judging import Finding
 
 Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
@@ -188,14 +190,16 @@ def test_tables_fit_a_terminal() -> None:
 
 def test_the_document_has_everything() -> None:
     found = outcomes()
-    text = document.text(
-        judge(found, comparisons()),
-        tables.all_tables(found, comparisons(), extended=True),
+    reproduced = Reproduction(
+        name="mead",
         seeds=3,
-        first_seed=5,
-        extended=True,
-        pictures="mead-",
+        folder=Path("runs"),
+        findings=judge(found, comparisons()),
+        tables=tuple(tables.all_tables(found, comparisons(), extended=True)),
+        pictures=(),
     )
+    told = command.told(command.Plan(seeds=3, first_seed=5, extended=True))
+    text = document.WRITE_UP.text(reproduced, told, "mead-")
     assert "`penstock reproduce mead --seeds 3 --first-seed 5 --extended`" in text
     assert text.count("**: ") == 9 and text.count("\n### ") == 8
     assert "| SYNT | MAP/G/1 | 0.1 | 0.056 | 0.056 ±0.000 | 53.2 | 53.2 ±0.0 |" in text

@@ -21,7 +21,7 @@ from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
 from penstock.bench.gesscale.paper import NAMES
 from penstock.bench.gesscale_spark import command as gesscale
 from penstock.bench.gesscale_spark import setup, taxi
-from penstock.bench.spark_paper import SparkPlan
+from penstock.bench.spark_plan import SparkPlan
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError, MissingError
@@ -262,7 +262,7 @@ class TestGesscaleOnSpark:
     def test_what_executors_carry_is_measured_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = reproduction.begin(gesscale.PAPER.name, ONCE, tmp_path)
+        folder = reproduction.begin(gesscale.WRITE_UP.name, ONCE, tmp_path)
         quiet: Any = {"say": lambda line: None, "progress": lambda done, total: None}
         first = gesscale.reproduce(ONCE, folder, **quiet)
         monkeypatch.setattr(gesscale, "climb", lambda *_, **__: pytest.fail("measured again"))

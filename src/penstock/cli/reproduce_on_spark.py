@@ -10,7 +10,8 @@ from typing import Any, Protocol, cast
 from penstock.bench import reproduction
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import Reproduction
-from penstock.bench.spark_paper import SparkPaper, SparkPlan
+from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.write_up import Told, WriteUp
 from penstock.cli import output
 from penstock.cli.reproduce import PAPERS, Options
 from penstock.cli.reproduce_paper import show
@@ -22,7 +23,11 @@ from penstock.spark.sites import needs
 class Command(Protocol):
     """What a ``penstock.bench.<package>.command`` offers."""
 
-    PAPER: SparkPaper
+    WRITE_UP: WriteUp
+
+    def told(self, plan: SparkPlan) -> Told:
+        """A plan in words."""
+        ...
 
     def tasks(self, plan: SparkPlan) -> list[Any]:
         """What is to be run."""
@@ -70,7 +75,7 @@ def reproduce(paper: str, options: Options) -> None:
         output.say(f"go on with: penstock reproduce {paper} --resume {folder}")
         raise
     if options.docs is not None:
-        for path in command.PAPER.publish(plan, found, options.docs):
+        for path in command.WRITE_UP.publish(found, command.told(plan), options.docs):
             output.say(f"written: {path}")
     if options.as_json:
         output.print_json(found.document())

@@ -13,6 +13,8 @@ from penstock.bench.decentralized import document, evidence, figures, findings, 
 from penstock.bench.decentralized.evidence import Evidence, Progress
 from penstock.bench.decentralized.experiment import OTHERS
 from penstock.bench.reproduction import FIGURES, Reproduction
+from penstock.bench.reproduction_text import means
+from penstock.bench.write_up import Told
 
 NAME = "decentralized"
 SEEDS = 100
@@ -75,22 +77,17 @@ def judged(plan: Plan, folder: Path, gathered: Evidence) -> Reproduction:
         tables=tuple(tables.all_tables(gathered)),
         pictures=tuple(figures.draw_all(gathered, folder / FIGURES)),
     )
-    page = document.page(found.findings, found.tables, found.pictures, plan.seeds)
-    reproduction.finish(found, text=_text(plan, found, f"{FIGURES}/"), page=page)
+    document.WRITE_UP.finish(found, told(plan))
     return found
 
 
 def publish(plan: Plan, found: Reproduction, docs: Path) -> list[Path]:
-    """The document and its pictures, into a folder of documents."""
-    text = _text(plan, found, f"{NAME}-")
-    return reproduction.publish(found, docs, text=text, shown=tuple(figures.CAPTIONS))
+    """The document and the pictures that it shows, into a folder of documents."""
+    return document.WRITE_UP.publish(found, told(plan), docs)
 
 
-def _text(plan: Plan, found: Reproduction, pictures: str) -> str:
-    return document.text(
-        found.findings,
-        found.tables,
-        seeds=plan.seeds,
-        first_seed=plan.first_seed,
-        pictures=pictures,
-    )
+def told(plan: Plan) -> Told:
+    """A plan in words."""
+    command = f"penstock reproduce {NAME} --seeds {plan.seeds}"
+    command += f" --first-seed {plan.first_seed}" if plan.first_seed else ""
+    return Told(command=command, runs=f"{means(plan.seeds)}.", seed=plan.first_seed)

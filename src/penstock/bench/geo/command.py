@@ -9,6 +9,7 @@ from penstock.bench import reproduction
 from penstock.bench.geo import cells, document, figures, findings, runner, tables
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
+from penstock.bench.write_up import Told
 
 NAME = "geo"
 SEEDS, FIRST_SEED = 25, 4000  # five times the study's runs; none that anything was chosen on
@@ -72,23 +73,19 @@ def reproduce(
         tables=tuple(tables.all_tables(outcomes)),
         pictures=tuple(figures.draw_all(outcomes, folder / FIGURES)),
     )
-    page = document.page(found.findings, found.tables, found.pictures, plan.seeds)
-    reproduction.finish(found, text=_text(plan, found, f"{FIGURES}/"), page=page)
+    document.WRITE_UP.finish(found, told(plan))
     return found
 
 
 def publish(plan: Plan, found: Reproduction, docs: Path) -> list[Path]:
-    """The document and its pictures, into a folder of documents."""
-    text = _text(plan, found, f"{NAME}-")
-    return reproduction.publish(found, docs, text=text, shown=tuple(document.CAPTIONS))
+    """The document and the pictures that it shows, into a folder of documents."""
+    return document.WRITE_UP.publish(found, told(plan), docs)
 
 
-def _text(plan: Plan, found: Reproduction, pictures: str) -> str:
-    return document.text(
-        found.findings,
-        found.tables,
-        seeds=plan.seeds,
-        first_seed=plan.first_seed,
-        usual=(SEEDS, FIRST_SEED),
-        pictures=pictures,
-    )
+def told(plan: Plan) -> Told:
+    """A plan in words."""
+    command = f"penstock reproduce {NAME}"
+    command += f" --seeds {plan.seeds}" if plan.seeds != SEEDS else ""
+    command += f" --first-seed {plan.first_seed}" if plan.first_seed != FIRST_SEED else ""
+    runs = f"{plan.seeds} runs of every cell, seeds {plan.numbers[0]} to {plan.numbers[-1]}."
+    return Told(command=command, runs=runs, seed=None)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from penstock.bench.grid import Grid
-from penstock.bench.reproduction_text import markdown
-from penstock.bench.reproduction_text import page as html_page
-from penstock.bench.thesis.judging import Finding
+from penstock.bench.write_up import WriteUp
 
 TITLE = "Stream processing on nodes that are far apart: the study, reproduced"
 CAPTIONS = {
@@ -29,44 +23,9 @@ ABOUT = (
     "model and the constants of gesscale+ were chosen on seeds 100 to 139; the runs here have "
     "others. The study made five runs of each, which differ: one goes on where four stop."
 )
-
-
-def text(
-    findings: Sequence[Finding],
-    tables: Sequence[Grid],
-    *,
-    seeds: int,
-    first_seed: int,
-    usual: tuple[int, int],
-    pictures: str,
-) -> str:
-    """Markdown; ``pictures`` stands before their names, ``usual`` seeds need not be named."""
-    command = "penstock reproduce geo"
-    command += f" --seeds {seeds}" if seeds != usual[0] else ""
-    command += f" --first-seed {first_seed}" if first_seed != usual[1] else ""
-    runs = f"{seeds} runs of every cell, seeds {first_seed} to {first_seed + seeds - 1}."
-    return markdown(
-        title=TITLE,
-        command=command,
-        about=f"{runs} {ABOUT}",
-        findings=findings,
-        tables=tables,
-        pictures={f"{pictures}{name}": caption for name, caption in CAPTIONS.items()},
-        first_seed=None,
-    )
-
-
-def page(
-    findings: Sequence[Finding], tables: Sequence[Grid], pictures: Sequence[Path], seeds: int
-) -> str:
-    """One HTML file with everything in it."""
-    return html_page(
-        title=TITLE,
-        name="geo",
-        about=ABOUT,
-        findings=findings,
-        tables=tables,
-        pictures=pictures,
-        captions=CAPTIONS,
-        seeds=seeds,
-    )
+WRITE_UP = WriteUp(
+    name="geo",
+    title=TITLE,
+    about=ABOUT,
+    captions=CAPTIONS,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.bench import one_by_one
@@ -12,7 +12,8 @@ from penstock.bench.geo_spark.levels import SECONDS, WINDOWS, Say, climb
 from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
-from penstock.bench.spark_paper import SparkPaper, SparkPlan
+from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.write_up import Told, WriteUp
 
 ABOUT = (
     f"Real executors of {CPU:g} of a core at {MOST} emulated sites on one machine (real TCP over "
@@ -27,7 +28,7 @@ ABOUT = (
     "fitted to these runs."
 )
 CAPTIONS = {figure.PICTURE: "Throughput by executors, measured and foretold"}
-PAPER = SparkPaper(
+WRITE_UP = WriteUp(
     name="geo-on-spark",
     title="The geo study on real Spark",
     about=ABOUT,
@@ -53,6 +54,11 @@ def tasks(plan: SparkPlan) -> list[Task]:
     return [Task(condition=c, seed=seed) for seed in plan.numbers for c in CONDITIONS]
 
 
+def told(plan: SparkPlan) -> Told:
+    """A plan in words."""
+    return replace(plan.told(WRITE_UP.name), seed=None)
+
+
 def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
 
@@ -65,12 +71,12 @@ def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) ->
 
     outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
     found = Reproduction(
-        name=PAPER.name,
+        name=WRITE_UP.name,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes)),
         pictures=(figure.draw(outcomes, folder / FIGURES),),
     )
-    PAPER.finish(plan, found)
+    WRITE_UP.finish(found, told(plan))
     return found

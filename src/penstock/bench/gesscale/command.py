@@ -9,6 +9,8 @@ from penstock.bench import reproduction
 from penstock.bench.gesscale import cells, document, figures, findings, runner, tables
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
+from penstock.bench.reproduction_text import means
+from penstock.bench.write_up import Told
 
 NAME = "gesscale"
 SEEDS, FIRST_SEED = 30, 3000  # the fog was calibrated on seeds below that
@@ -77,24 +79,19 @@ def reproduce(
         tables=tuple(tables.all_tables(outcomes, extended=plan.extended)),
         pictures=tuple(figures.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
     )
-    page = document.page(found.findings, found.tables, found.pictures, plan.seeds)
-    reproduction.finish(found, text=_text(plan, found, f"{FIGURES}/"), page=page)
+    document.WRITE_UP.finish(found, told(plan))
     return found
 
 
 def publish(plan: Plan, found: Reproduction, docs: Path) -> list[Path]:
     """The document and the pictures that it shows, into a folder of documents."""
-    text = _text(plan, found, f"{NAME}-")
-    return reproduction.publish(found, docs, text=text, shown=document.SHOWN)
+    return document.WRITE_UP.publish(found, told(plan), docs)
 
 
-def _text(plan: Plan, found: Reproduction, pictures: str) -> str:
-    return document.text(
-        found.findings,
-        found.tables,
-        seeds=plan.seeds,
-        first_seed=plan.first_seed,
-        usual_seed=FIRST_SEED,
-        extended=plan.extended,
-        pictures=pictures,
-    )
+def told(plan: Plan) -> Told:
+    """A plan in words."""
+    command = f"penstock reproduce {NAME} --seeds {plan.seeds}"
+    command += f" --first-seed {plan.first_seed}" if plan.first_seed != FIRST_SEED else ""
+    command += " --extended" if plan.extended else ""
+    runs = f"{means(plan.seeds)}, from seed {plan.first_seed} on."
+    return Told(command=command, runs=runs, seed=plan.first_seed)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from penstock.bench.gesscale.paper import NAMES
 from penstock.bench.gesscale.setups import LEAST, NODES, WARM_UP
-from penstock.bench.grid import Grid
-from penstock.bench.reproduction_text import markdown, means
-from penstock.bench.reproduction_text import page as html_page
-from penstock.bench.thesis.judging import Finding
+from penstock.bench.write_up import WriteUp
 
 TITLE = "The Gesscale paper's evaluation, reproduced"
 CAPTIONS = {
@@ -35,46 +29,10 @@ ABOUT = (
     "distance and waiting cost is our choice, and other choices are in the table of other set-ups. "
     "While a job is stopped it has no replica."
 )
-
-
-def text(
-    findings: Sequence[Finding],
-    tables: Sequence[Grid],
-    *,
-    seeds: int,
-    first_seed: int,
-    usual_seed: int,
-    extended: bool = False,
-    pictures: str,
-) -> str:
-    """Markdown; ``pictures`` stands before the names of the pictures."""
-    command = f"penstock reproduce gesscale --seeds {seeds}"
-    if first_seed != usual_seed:
-        command += f" --first-seed {first_seed}"
-    if extended:
-        command += " --extended"
-    return markdown(
-        title=TITLE,
-        command=command,
-        about=f"{means(seeds)}, from seed {first_seed} on. {ABOUT}",
-        findings=findings,
-        tables=tables,
-        pictures={f"{pictures}{name}": CAPTIONS[name] for name in SHOWN},
-        first_seed=first_seed,
-    )
-
-
-def page(
-    findings: Sequence[Finding], tables: Sequence[Grid], pictures: Sequence[Path], seeds: int
-) -> str:
-    """One HTML file with everything in it."""
-    return html_page(
-        title=TITLE,
-        name="gesscale",
-        about=ABOUT,
-        findings=findings,
-        tables=tables,
-        pictures=pictures,
-        captions=CAPTIONS,
-        seeds=seeds,
-    )
+WRITE_UP = WriteUp(
+    name="gesscale",
+    title=TITLE,
+    about=ABOUT,
+    captions=CAPTIONS,
+    shown=SHOWN,
+)

@@ -14,7 +14,8 @@ from penstock.bench.gesscale_spark.outcomes import Outcomes
 from penstock.bench.gesscale_spark.taxi import Outcome, Say, run
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
-from penstock.bench.spark_paper import SparkPaper, SparkPlan
+from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.write_up import Told, WriteUp
 from penstock.core.codec import from_json, to_json
 
 CARRIED = "carried.json"
@@ -33,12 +34,11 @@ CAPTIONS = {
     figure.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
     for policy, name in NAMES.items()
 }
-PAPER = SparkPaper(
+WRITE_UP = WriteUp(
     name="gesscale-on-spark",
     title="The Gesscale paper's taxi load on real Spark",
     about=ABOUT,
     captions=CAPTIONS,
-    one=True,
 )
 
 
@@ -60,6 +60,11 @@ def tasks(plan: SparkPlan) -> list[Task]:
     return [Task(policy=policy, seed=seed) for seed in plan.numbers for policy in NAMES]
 
 
+def told(plan: SparkPlan) -> Told:
+    """A plan in words."""
+    return plan.told(WRITE_UP.name)
+
+
 def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
     levels = _levels(folder, say)
@@ -76,14 +81,14 @@ def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) ->
 
     outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
     found = Reproduction(
-        name=PAPER.name,
+        name=WRITE_UP.name,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes, levels)),
         pictures=tuple(figure.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
     )
-    PAPER.finish(plan, found)
+    WRITE_UP.finish(found, told(plan))
     return found
 
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from penstock.bench.grid import Grid
 from penstock.bench.mead.traces import LM, SYNT
-from penstock.bench.reproduction_text import markdown, means
-from penstock.bench.reproduction_text import page as html_page
-from penstock.bench.thesis.judging import Finding
+from penstock.bench.write_up import WriteUp
 
 TITLE = "The MEAD paper's evaluation, reproduced"
 
@@ -32,45 +26,10 @@ ABOUT = (
     f"blocks (r2, fast mean, correlation time) {LM}. Both were fixed without a policy. CPU is the "
     "mean over the three operators, response times are of the path to the matcher."
 )
-
-
-def text(
-    findings: Sequence[Finding],
-    tables: Sequence[Grid],
-    *,
-    seeds: int,
-    first_seed: int,
-    extended: bool = False,
-    pictures: str,
-) -> str:
-    """Markdown; ``pictures`` stands before the names of the pictures."""
-    command = f"penstock reproduce mead --seeds {seeds}"
-    if first_seed:
-        command += f" --first-seed {first_seed}"
-    if extended:
-        command += " --extended"
-    return markdown(
-        title=TITLE,
-        command=command,
-        about=f"{means(seeds)}. {ABOUT}",
-        findings=findings,
-        tables=tables,
-        pictures={f"{pictures}{name}": CAPTIONS[name] for name in SHOWN},
-        first_seed=first_seed,
-    )
-
-
-def page(
-    findings: Sequence[Finding], tables: Sequence[Grid], pictures: Sequence[Path], seeds: int
-) -> str:
-    """One HTML file with everything in it."""
-    return html_page(
-        title=TITLE,
-        name="mead",
-        about=ABOUT,
-        findings=findings,
-        tables=tables,
-        pictures=pictures,
-        captions=CAPTIONS,
-        seeds=seeds,
-    )
+WRITE_UP = WriteUp(
+    name="mead",
+    title=TITLE,
+    about=ABOUT,
+    captions=CAPTIONS,
+    shown=SHOWN,
+)
