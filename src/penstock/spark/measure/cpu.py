@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Metered(Protocol):
     """A cluster that knows what CPU its executors use, by application and executor."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether its executors have CPU quotas, at the latest when they are warm."""
+        ...
 
     def cpu_seconds(self, app: str | None = None) -> dict[str, float]:
         """CPU seconds that each executor has used since it started."""
@@ -20,23 +25,42 @@ class Metered(Protocol):
 
 
 class CpuMeter:
-    """What each executor of an application used of its allowance since it was last asked."""
+    """What each executor of an application used of its allowance since it was last asked.
+
+    Not of one that still warms up, or did in between: at full speed it uses many times the quota
+    that it is going to have, which says nothing about its load.
+    """
 
     def __init__(self, cluster: Metered) -> None:
         self._cluster = cluster
-        self._last: dict[str, tuple[float, float]] = {}  # moment and CPU seconds
+        self._last: dict[str, _Reading] = {}
 
     def used(self, application: str, cores: Mapping[str, int]) -> dict[str, float]:
         """Shares by executor; of the executors named with their cores, and known before."""
         now = time.time()
         seconds = self._cluster.cpu_seconds(application)
+        here = {
+            e: _Reading(now, seconds[e], self._cluster.share(e, application))
+            for e in cores
+            if e in seconds
+        }
         found = {}
-        for executor, number in cores.items():
-            if executor not in seconds:
+        for executor, new in here.items():
+            old = self._last.get(executor)
+            if old is None or old.moment >= now or self._warming(old) or self._warming(new):
                 continue
-            then, before = self._last.get(executor, (now, 0.0))
-            if now > then:
-                share = self._cluster.share(executor, application) or 1.0
-                found[executor] = (seconds[executor] - before) / ((now - then) * number * share)
-        self._last = {e: (now, seconds[e]) for e in cores if e in seconds}
+            allowed = (now - old.moment) * cores[executor] * (new.share or 1.0)
+            found[executor] = (new.seconds - old.seconds) / allowed
+        self._last = here
         return found
+
+    def _warming(self, reading: _Reading) -> bool:
+        return self._cluster.limited and reading.share is None
+
+
+class _Reading(NamedTuple):
+    """CPU seconds that an executor had used at a moment, and its quota then."""
+
+    moment: float
+    seconds: float
+    share: float | None
