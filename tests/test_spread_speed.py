@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.bench import spread_speed
-from penstock.bench.spread_speed import Spread, Took, measure
+from penstock.bench.spread_speed import DAY, SHORT, Spread, Took, measure
 from penstock.core.errors import InputError, MissingError
 
 ALONE = Took(wall=32.0, start=0.0, cpu=30.0)
@@ -14,7 +14,14 @@ ALONE = Took(wall=32.0, start=0.0, cpu=30.0)
 def spread(wall: float) -> Spread:
     took = Took(wall=wall, start=4.0, cpu=40.0)
     plain = Took(wall=20.0, start=0.0, cpu=36.0)
-    return Spread(runs=1000, slots=2, alone=[ALONE] * 3, spread=[took] * 3, plain=[plain] * 3)
+    return Spread(
+        runs=1000,
+        minutes=DAY,
+        slots=2,
+        alone=[ALONE] * 3,
+        spread=[took] * 3,
+        plain=[plain] * 3,
+    )
 
 
 def test_the_start_of_spark_stands_beside_the_speed_up() -> None:
@@ -26,16 +33,17 @@ def test_the_start_of_spark_stands_beside_the_speed_up() -> None:
 
 
 @pytest.mark.parametrize(("wall", "code"), [(23.9, 0), (24.1, 1)])
-def test_a_missed_budget_is_an_exit_code(
+def test_runs_of_a_day_that_miss_the_budget_are_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, wall: float, code: int
 ) -> None:
-    monkeypatch.setattr(spread_speed, "measure", lambda say: spread(wall))
+    found = {SHORT: spread(32.0), DAY: spread(wall)}
+    monkeypatch.setattr(spread_speed, "measure", lambda minutes, say: found[minutes])
     assert spread_speed.main() == code
 
 
 def test_what_cannot_be_measured_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="runs 3 must be ≥ 4"):
-        measure(runs=3)
+        measure(SHORT, runs=3)
     monkeypatch.setattr(spread_speed, "cores", lambda: 1)
     with pytest.raises(MissingError, match="1 core here"):
-        measure()
+        measure(SHORT)
