@@ -20,7 +20,7 @@ from penstock.bench.spark.allocation import (
     allocation_of,
     on_the_clock,
 )
-from penstock.bench.spark.capacity_file import Capacity, write_capacities
+from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
 from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spec import load
@@ -189,6 +189,31 @@ def test_queries_are_measured_without_allocation_and_warmed_up_with_it(
         ("warm up q1", None), ("run d", None),
     ]  # fmt: skip
     assert len(clusters) == 1
+
+
+def test_the_machine_is_measured_again_for_every_further_seed(
+    clusters: list[FakeCluster], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Once a seed, without allocation; the loads go on resting on the first measurement."""
+    rates = iter([450.0, 400.0])
+    loads: list[float] = []
+
+    def run_on_spark(_: rig.Rig, __: Cell, ___: int, known: Capacity, **____: Any) -> Outcome:
+        loads.append(known.all)
+        return Outcome(scores={})
+
+    write_capacities(tmp_path, {"q1": Capacity(slots=8, one=100.0, all=500.0, rows=1000)})
+    monkeypatch.setattr(capacity, "warm_up", lambda rigged, *_: rigged.session())
+    monkeypatch.setattr(capacity, "again", lambda *_: next(rates))
+    monkeypatch.setattr(worker, "run_on_spark", run_on_spark)
+    with worker.SparkWorker(SparkSettings(), tmp_path, say=print, watch=print) as spark:
+        for seed in range(3):
+            for one in (cell("a"), cell("b", "ds2"), cell("c", "hpa-cpu")):
+                spark.run(one, seed, journal=None, first=seed == 0)
+    kept = read_capacities(tmp_path)["q1"]
+    assert kept.again == (450.0, 400.0)
+    assert (kept.all, kept.pace) == (500.0, 450.0)
+    assert set(loads) == {500.0}
 
 
 def test_an_executor_that_leaves_at_the_wrong_moment_does_no_harm() -> None:

@@ -20,7 +20,7 @@ from penstock.bench.spark.batch_size import CLOSE, TRIGGERS
 from penstock.bench.spark.capacity_file import Capacity, write_capacities
 from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spec import BenchSpec, load
-from penstock.bench.twin.capacity import capacity_of
+from penstock.bench.twin.capacity import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
 from penstock.core import journal
@@ -187,6 +187,16 @@ def test_a_capacity_by_hand() -> None:
     assert capacity.all == pytest.approx(rows / (0.1 + rows / 4_000), rel=1e-6)
     assert capacity.one == pytest.approx(rows / (0.4 + rows / 1_000), rel=1e-6)
     assert (rows / capacity.all) / settings.trigger == pytest.approx(TRIGGERS, rel=CLOSE - 1)
+
+
+def test_a_twin_is_as_fast_as_the_machine_was_in_the_mean_over_the_bench() -> None:
+    settings = SparkSettings(slots=4, partitions=4, trigger=1.0)
+    profile = _plain()
+    known = capacity_of(profile, settings)
+    slowed = replace(known, again=(0.8 * known.all, 0.6 * known.all))
+    (stage,) = paced(profile, settings, slowed).queries[0].stages
+    assert stage.per_record == pytest.approx(1e-3 / 0.8, rel=0.02)
+    assert stage.fixed == pytest.approx(0.1 / 0.8, rel=0.02)
 
 
 def _plain() -> Profile:

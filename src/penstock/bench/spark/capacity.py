@@ -101,12 +101,27 @@ def warm_up(rig: Rig, query: str, capacity: Capacity) -> None:
     if query in rig.warmed:
         return
     rig.say(f"{query}: warming up…")
+    _until_warm(rig, query, rows=capacity.rows, density=capacity.one)
+    rig.warmed.add(query)
+
+
+def again(rig: Rig, query: str, capacity: Capacity) -> float:
+    """Records/s that all executors do now, in the batches that were found to be right."""
+    rig.say(f"{query}: measuring again what {capacity.slots} executors can do…")
+    rig.resize(capacity.slots)
+    rows, density = capacity.rows, capacity.all
+    _until_warm(rig, query, rows=rows, density=density)
+    found = rate(saturated(rig, query, rows=rows, density=density, seconds=SECONDS))
+    rig.say(f"{query}: {found:,.0f} records/s, {capacity.all:,.0f} at first")
+    return found
+
+
+def _until_warm(rig: Rig, query: str, *, rows: int, density: float) -> None:
     for _ in range(WARM_ROUNDS):
         warm = rig.warm
-        saturated(rig, query, rows=capacity.rows, density=capacity.one, seconds=ROUND)
+        saturated(rig, query, rows=rows, density=density, seconds=ROUND)
         if warm:
             break
-    rig.warmed.add(query)
 
 
 def _backlog(settings: SparkSettings, *, rows: int, density: float, seconds: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.codec import from_json, to_json
@@ -18,22 +19,35 @@ class Capacity:
     """Throughput of a query in records/s on the clock.
 
     ``one`` of one executor, ``all`` of ``slots`` executors · ``rows`` most records that a
-    micro-batch took while it was measured, and takes in every run.
+    micro-batch took while it was measured, and takes in every run · ``again`` of ``slots``
+    executors before each further seed, as machines are faster in one hour than in the next. Loads
+    and oracle rest on the first measurement.
     """
 
     slots: int
     one: float
     all: float
     rows: int
+    again: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not (self.one > 0 and self.all > 0 and self.slots > 1 and self.rows > 0):
+        rates = (self.one, self.all, *self.again)
+        if not (min(rates) > 0 and self.slots > 1 and self.rows > 0):
             raise InputError(f"{self} cannot have been measured; every figure must be above 0")
 
     @property
     def curve(self) -> PowerCurve:
         """C(n) = C₁ · n^β through both points."""
         return fit([1, self.slots], [self.one, self.all])
+
+    @property
+    def pace(self) -> float:
+        """Records/s of all executors, the mean over the bench.
+
+        >>> Capacity(slots=4, one=900.0, all=2000.0, rows=4000, again=(1800.0, 1900.0)).pace
+        1900.0
+        """
+        return fmean([self.all, *self.again])
 
 
 def read_capacities(folder: Path) -> dict[str, Capacity]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,7 +22,8 @@ class SparkWorker:
     """One cluster for all runs of a bench; a context manager.
 
     What a query can do is measured once and kept in ``folder``, so that a bench that is resumed
-    has the same loads.
+    has the same loads. How fast the machine is then is measured again before each further seed,
+    for who compares these runs with others.
     """
 
     def __init__(
@@ -36,12 +38,16 @@ class SparkWorker:
         self._folder = folder
         self._watch = watch
         self._rig = Rig(settings, servers=servers, say=say)
+        self._paced: set[tuple[str, int]] = set()  # queries and seeds
 
     def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
         """Run a cell once; the first seed is checked if the settings say so."""
         known = self._capacity(cell.query)
-        self._rig.use(allocation_of(cell))
+        kind = allocation_of(cell)
+        self._rig.use(kind)
         capacity.warm_up(self._rig, cell.query, known)
+        if kind is None and not first:
+            self._pace(cell.query, seed, known)
         return run_on_spark(
             self._rig,
             cell,
@@ -63,6 +69,16 @@ class SparkWorker:
             known[query] = capacity.measure(self._rig, query)
             write_capacities(self._folder, known)
         return known[query]
+
+    def _pace(self, query: str, seed: int, known: Capacity) -> None:
+        """Measure once more what the machine can do, if it has not been for this seed."""
+        if (query, seed) in self._paced:
+            return
+        found = capacity.again(self._rig, query, known)
+        capacities = read_capacities(self._folder)
+        capacities[query] = replace(known, again=(*known.again, found))
+        write_capacities(self._folder, capacities)
+        self._paced.add((query, seed))
 
     def __enter__(self) -> Self:
         return self

@@ -37,11 +37,11 @@ def capacity_of(profile: Profile, settings: SparkSettings) -> Capacity:
 def paced(profile: Profile, settings: SparkSettings, capacity: Capacity) -> Profile:
     """The profile at the speed that the machine had when a bench measured its capacity.
 
-    Machines differ from hour to hour. All executors of the bench did ``capacity.all`` records/s;
-    the profile is made slower or faster as a whole until it does, too.
+    Machines differ from hour to hour. All executors of the bench did ``capacity.pace`` records/s
+    in the mean; the profile is made slower or faster as a whole until it does, too.
     """
     for _ in range(PACES):
-        factor = _throughput(profile, settings, capacity.rows, capacity.slots) / capacity.all
+        factor = _throughput(profile, settings, capacity.rows, capacity.slots) / capacity.pace
         if abs(factor - 1.0) <= SAME_PACE:
             break
         profile = profile.slower(factor)
