@@ -8,26 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
-from typer.testing import CliRunner, Result
 
+from penstock.bench import reproduction
 from penstock.bench.decentralized import changes, command, evidence, findings, growth
 from penstock.bench.decentralized.command import Plan
+from penstock.bench.decentralized.document import WRITE_UP
 from penstock.bench.decentralized.evidence import Evidence
 from penstock.bench.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.bench.decentralized.figures import CAPTIONS
 from penstock.bench.reproduction import Reproduction
-from penstock.cli.app import build
-from penstock.cli.reproduce import reproduce as cli
-from penstock.core.errors import InputError
 from penstock.decentralized.steps import Course, Setup
+from tests.paper_commands import check_json, check_refused, check_written, invoke
 
+NAME = "decentralized"
 TINY = Plan(seeds=2, first_seed=5)
-APP = build({"reproduce": cli, "other": lambda: None})
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(APP, ["reproduce", "decentralized", *arguments])
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +33,8 @@ def gathered() -> Evidence:
 
 @pytest.fixture(scope="module")
 def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    return command.judged(TINY, command.begin(TINY, tmp_path_factory.mktemp("runs")), gathered)
+    folder = reproduction.begin(NAME, TINY, tmp_path_factory.mktemp("runs"))
+    return command.judged(TINY, folder, gathered)
 
 
 def course(instances: list[list[int]], load: list[list[float]]) -> Course:
@@ -126,24 +121,8 @@ def test_settings_differ_from_the_paper_in_one_thing_each() -> None:
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    names = {path.name for path in done.folder.iterdir()}
-    assert names == {
-        "config.json", "figures", "decentralized.json", "decentralized.md", "report.html"
-    }  # fmt: skip
-    assert {path.name for path in done.pictures} == set(CAPTIONS)
-    for path in done.pictures:
-        assert imread(path).std() > 0.01  # something was drawn
-    page = (done.folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64,") == 4 and "<script" not in page
-
-
-def test_json_is_findings_and_tables(done: Reproduction) -> None:
-    plain = json.loads((done.folder / "decentralized.json").read_text(encoding="utf-8"))
-    assert plain == done.document()
-    assert [f["id"] for f in plain["findings"]] == list("abcdefgh")
-    assert [len(t["rows"]) for t in plain["tables"]] == [10, 11, 7, 4, 3]
-    for table in plain["tables"]:
-        assert {len(row) for row in table["rows"]} == {len(table["columns"])}
+    check_written(done, CAPTIONS, resumable=False)
+    check_json(done, findings="abcdefgh", rows=[10, 11, 7, 4, 3])
 
 
 def test_what_is_exact_is_exact_with_any_seed(done: Reproduction, gathered: Evidence) -> None:
@@ -169,7 +148,8 @@ def test_findings_can_fail(gathered: Evidence) -> None:
 
 
 def test_published_documents_name_their_pictures(done: Reproduction, tmp_path: Path) -> None:
-    written = {path.name for path in command.publish(TINY, done, tmp_path)}
+    published = WRITE_UP.publish(done, command.told(TINY), tmp_path)
+    written = {path.name for path in published}
     text = (tmp_path / "decentralized.md").read_text(encoding="utf-8")
     assert "--seeds 2 --first-seed 5" in text
     assert all(f"({name})" in text for name in written - {"decentralized.md"})
@@ -181,9 +161,9 @@ def test_the_command_prints_json_or_tables(
     tmp_path: Path,
 ) -> None:
     monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
-    printed = run("--out", str(tmp_path), "--json")
+    printed = invoke(NAME, "--out", str(tmp_path), "--json")
     assert json.loads(printed.stdout) == done.document()
-    shown = run("--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout
+    shown = invoke(NAME, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout
     assert "findings held" in shown and (tmp_path / "docs" / "decentralized.md").exists()
 
 
@@ -198,7 +178,4 @@ def test_the_command_prints_json_or_tables(
 def test_refused_before_anything_is_written(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = run(*arguments)
-    assert isinstance(done.exception, InputError) and words in str(done.exception)
-    assert list(tmp_path.iterdir()) == []
+    check_refused([NAME, *arguments], words, tmp_path, monkeypatch)

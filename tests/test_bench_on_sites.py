@@ -21,7 +21,7 @@ from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
 from penstock.bench.gesscale.paper import NAMES
 from penstock.bench.gesscale_spark import command as gesscale
 from penstock.bench.gesscale_spark import setup, taxi
-from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.spark_plan import Plan
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce as cli
 from penstock.core.errors import InputError, MissingError
@@ -30,7 +30,7 @@ from penstock.spark.sites import needs
 from penstock.workloads.patterns import Constant
 
 APP = build({"reproduce": cli, "other": lambda: None})
-ONCE = SparkPlan(seeds=1, first_seed=5)
+ONCE = Plan(seeds=1, first_seed=5)
 
 
 def invoke(*arguments: str) -> Result:

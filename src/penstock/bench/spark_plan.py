@@ -11,7 +11,7 @@ SEEDS = 3  # unless said otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkPlan:
+class Plan:
     """So many times each, with the seeds from the first one on."""
 
     seeds: int = SEEDS

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from penstock.bench import lanes
+from penstock.bench import lanes, reproduction
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import Reproduction
+from penstock.bench.write_up import Told, WriteUp
 from penstock.cli import output
 from penstock.cli.reproduce import Options
 from penstock.report import runs
 
 
-class Command(Protocol):
-    """What such a module offers. Its plan has ``seeds``, and ``extended`` if it knows that."""
+class Written(Protocol):
+    """What every such module offers: what it asks for, and how it is written down.
 
-    def wanted(self, seeds: int | None, first_seed: int | None, extended: bool) -> Any:
-        """The plan that was asked for."""
+    ``Plan`` a dataclass of plain values with defaults: ``seeds``, ``first_seed`` and, if it knows
+    that, ``extended``.
+    """
+
+    @property
+    def Plan(self) -> type[Any]:  # noqa: N802
+        """What can be asked for."""
         ...
 
-    def begin(self, plan: Any, out: Path) -> Path:
-        """A new folder for it."""
+    @property
+    def WRITE_UP(self) -> WriteUp:  # noqa: N802
+        """How it is written down."""
         ...
 
-    def planned(self, folder: Path, extended: bool = False) -> Any:
-        """The plan that a folder was begun with."""
+    def told(self, plan: Any) -> Told:
+        """A plan in words."""
         ...
+
+
+class Command(Written, Protocol):
+    """What those offer that run in processes of this machine."""
 
     def size(self, plan: Any) -> int:
         """How many cells it has."""
@@ -39,39 +53,52 @@ class Command(Protocol):
         """Run what is missing, judge it, and write it down."""
         ...
 
-    def publish(self, plan: Any, found: Reproduction, docs: Path) -> list[Path]:
-        """Write the documents."""
-        ...
-
 
 def reproduce(paper: str, options: Options) -> None:
     """Run, judge, show."""
     command = cast(Command, import_module(f"penstock.bench.{paper}.command"))
     lanes.check(options.workers)
+    plan, folder = begun(paper, command, options)
+    output.say(f"{command.size(plan)} cells × {plan.seeds} seeds into {folder}")
+    with going_on(paper, plan, folder) as progress:
+        found = command.reproduce(plan, folder, workers=options.workers, progress=progress)
+    finish(command, plan, found, options)
+
+
+def begun(paper: str, command: Written, options: Options) -> tuple[Any, Path]:
+    """The plan that is asked for, or that of the folder to go on with; and its folder."""
     if options.docs is not None:
         runs.check_writable(options.docs)
     if options.resume is not None:
         folder = runs.find(options.resume, options.out)
-        plan = command.planned(folder, options.extended)
-    else:
-        plan = command.wanted(options.seeds, options.first_seed, options.extended)
-        folder = command.begin(plan, options.out)
-    output.say(f"{command.size(plan)} cells × {plan.seeds} seeds into {folder}")
+        plan = reproduction.planned(paper, command.Plan, folder)
+        return (replace(plan, extended=True) if options.extended else plan), folder
+    asked = {
+        "seeds": options.seeds,
+        "first_seed": options.first_seed,
+        "extended": options.extended or None,
+    }
+    plan = command.Plan(**{name: value for name, value in asked.items() if value is not None})
+    return plan, reproduction.begin(paper, plan, options.out)
+
+
+@contextmanager
+def going_on(paper: str, plan: Any, folder: Path) -> Iterator[Progress]:
+    """A bar of finished runs; after Ctrl-C the command that goes on."""
     try:
         with output.progress() as bars:
             task = bars.add_task("runs", total=None)
-            found = command.reproduce(
-                plan,
-                folder,
-                workers=options.workers,
-                progress=lambda done, total: bars.update(task, completed=done, total=total),
-            )
+            yield lambda done, total: bars.update(task, completed=done, total=total)
     except KeyboardInterrupt:
         more = " --extended" if getattr(plan, "extended", False) else ""
         output.say(f"go on with: penstock reproduce {paper} --resume {folder}{more}")
         raise
+
+
+def finish(command: Written, plan: Any, found: Reproduction, options: Options) -> None:
+    """Write the documents if they are asked for, and print."""
     if options.docs is not None:
-        for path in command.publish(plan, found, options.docs):
+        for path in command.WRITE_UP.publish(found, command.told(plan), options.docs):
             output.say(f"written: {path}")
     if options.as_json:
         output.print_json(found.document())

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.bench import reproduction
-from penstock.bench.decentralized import document, evidence, figures, findings, tables
+from penstock.bench.decentralized import evidence, figures, findings, tables
+from penstock.bench.decentralized.document import WRITE_UP
 from penstock.bench.decentralized.evidence import Evidence, Progress
 from penstock.bench.decentralized.experiment import OTHERS
 from penstock.bench.reproduction import FIGURES, Reproduction
 from penstock.bench.reproduction_text import means
 from penstock.bench.write_up import Told
 
-NAME = "decentralized"
 SEEDS = 100
 
 
@@ -34,21 +34,6 @@ class Plan:
     def numbers(self) -> list[int]:
         """The seeds."""
         return list(range(self.first_seed, self.first_seed + self.seeds))
-
-
-def wanted(seeds: int | None, first_seed: int | None, extended: bool) -> Plan:
-    """The plan that the command line asks for."""
-    return Plan(seeds=SEEDS if seeds is None else seeds, first_seed=first_seed or 0)
-
-
-def begin(plan: Plan, out: Path) -> Path:
-    """A new folder for a plan."""
-    return reproduction.begin(NAME, plan, out)
-
-
-def planned(folder: Path, extended: bool = False) -> Plan:
-    """The plan that a folder was begun with."""
-    return reproduction.planned(NAME, Plan, folder)
 
 
 def size(plan: Plan) -> int:
@@ -70,24 +55,19 @@ def reproduce(
 def judged(plan: Plan, folder: Path, gathered: Evidence) -> Reproduction:
     """What the evidence says, written down."""
     found = Reproduction(
-        name=NAME,
+        name=WRITE_UP.name,
         seeds=plan.seeds,
         folder=folder,
         findings=findings.judge(gathered),
         tables=tuple(tables.all_tables(gathered)),
         pictures=tuple(figures.draw_all(gathered, folder / FIGURES)),
     )
-    document.WRITE_UP.finish(found, told(plan))
+    WRITE_UP.finish(found, told(plan))
     return found
-
-
-def publish(plan: Plan, found: Reproduction, docs: Path) -> list[Path]:
-    """The document and the pictures that it shows, into a folder of documents."""
-    return document.WRITE_UP.publish(found, told(plan), docs)
 
 
 def told(plan: Plan) -> Told:
     """A plan in words."""
-    command = f"penstock reproduce {NAME} --seeds {plan.seeds}"
+    command = f"penstock reproduce {WRITE_UP.name} --seeds {plan.seeds}"
     command += f" --first-seed {plan.first_seed}" if plan.first_seed else ""
     return Told(command=command, runs=f"{means(plan.seeds)}.", seed=plan.first_seed)

@@ -12,7 +12,7 @@ from penstock.bench.geo_spark.levels import SECONDS, WINDOWS, Say, climb
 from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
-from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.spark_plan import Plan
 from penstock.bench.write_up import Told, WriteUp
 
 ABOUT = (
@@ -49,17 +49,17 @@ class Task:
         return self.condition.key
 
 
-def tasks(plan: SparkPlan) -> list[Task]:
+def tasks(plan: Plan) -> list[Task]:
     """Seed by seed."""
     return [Task(condition=c, seed=seed) for seed in plan.numbers for c in CONDITIONS]
 
 
-def told(plan: SparkPlan) -> Told:
+def told(plan: Plan) -> Told:
     """A plan in words."""
     return replace(plan.told(WRITE_UP.name), seed=None)
 
 
-def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
+def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
 
     def work(task: Task) -> Outcome:

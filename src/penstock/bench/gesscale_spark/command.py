@@ -14,7 +14,7 @@ from penstock.bench.gesscale_spark.outcomes import Outcomes
 from penstock.bench.gesscale_spark.taxi import Outcome, Say, run
 from penstock.bench.lanes import Progress
 from penstock.bench.reproduction import FIGURES, Reproduction
-from penstock.bench.spark_plan import SparkPlan
+from penstock.bench.spark_plan import Plan
 from penstock.bench.write_up import Told, WriteUp
 from penstock.core.codec import from_json, to_json
 
@@ -55,17 +55,17 @@ class Task:
         return self.policy
 
 
-def tasks(plan: SparkPlan) -> list[Task]:
+def tasks(plan: Plan) -> list[Task]:
     """Seed by seed."""
     return [Task(policy=policy, seed=seed) for seed in plan.numbers for policy in NAMES]
 
 
-def told(plan: SparkPlan) -> Told:
+def told(plan: Plan) -> Told:
     """A plan in words."""
     return plan.told(WRITE_UP.name)
 
 
-def reproduce(plan: SparkPlan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
+def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
     levels = _levels(folder, say)
     carried = [level.rate for level in levels.levels]
