@@ -14,6 +14,7 @@ from penstock.report import units
 
 START = 25.0  # seconds: cluster, driver and first executor
 MEASURE = 90.0  # seconds: the capacity of a query
+AGAIN = 45.0  # seconds: the same once more, before each further seed
 BETWEEN = 15.0  # seconds: executors leave, a query starts and stops
 CHECK = 20.0  # seconds: comparing a result
 SESSION = 12.0  # seconds: another kind of session
@@ -27,7 +28,8 @@ def wall_seconds(cells: Sequence[Cell], seeds: int, settings: SparkSettings) -> 
     queries = len({cell.query for cell in cells})
     kinds = len({None, *map(allocation_of, cells)})
     sessions = (kinds - 1) * seeds * (SESSION + WARM_UP * queries)
-    return START + MEASURE * queries + run + checks + sessions
+    measured = (MEASURE + AGAIN * (seeds - 1)) * queries
+    return START + measured + run + checks + sessions
 
 
 def query_times(query: str) -> dict[str, float]:
