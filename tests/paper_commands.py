@@ -66,7 +66,7 @@ def shown_again(
     result = invoke(done.name, "--resume", str(done.folder), "--docs", str(docs))
     assert result.exit_code == 0, result.output
     assert f"{cells} cells × {done.seeds} seeds" in result.stderr
-    held = sum(finding.holds for finding in done.findings)
+    held = sum(finding.verdict == "held" for finding in done.findings)
     assert f"{held} of {len(done.findings)} findings held" in result.stdout
     assert "…" not in result.stdout
     places = ("run     ", "page    ")  # paths are not broken

@@ -119,7 +119,9 @@ def show(found: Reproduction) -> None:
         for name in ("paper", "ours", "why"):
             if words := getattr(finding, name):
                 out.print(Padding(f"{name}: {words}", (0, 0, 0, 4)))
-    held = sum(finding.holds for finding in found.findings)
-    out.print(f"\n{held} of {len(found.findings)} findings held")
+    verdicts = [finding.verdict for finding in found.findings]
+    ties = verdicts.count("tie")
+    tied = f", {ties} {'tie' if ties == 1 else 'ties'}" if ties else ""
+    out.print(f"\n{verdicts.count('held')} of {len(verdicts)} findings held{tied}")
     out.print(f"run     {found.folder}", soft_wrap=True)
     out.print(f"page    {found.folder / runs.PAGE}", soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.bench.geo.judged import Judged, judged
 from penstock.bench.gesscale.paper import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.bench.gesscale_spark.outcomes import Outcomes
-from penstock.bench.grid import number, printed
+from penstock.bench.grid import interval, number, printed
 from penstock.bench.thesis.judging import Finding, Verdict
 
 OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)
@@ -47,14 +47,30 @@ def _best(outcomes: Outcomes, metric: str, claim: str) -> Judged:
         paper=theirs,
         ours=ours,
         good=verdict,
-        why=_why(outcomes) if verdict == "tie" else "",
+        why="" if verdict == "held" else _why(outcomes, metric, verdict),
     )
 
 
-def _why(outcomes: Outcomes) -> str:
+def _why(outcomes: Outcomes, metric: str, verdict: Verdict) -> str:
     if len(outcomes.of(GESSCALE)) == 1:
         return "One run of each tells no difference: a tie."
-    return "The intervals of some differences, run by run, hold 0."
+    if verdict == "tie":
+        return "The intervals of some differences, run by run, hold 0."
+    if metric == "reconfigurations":
+        steps = [
+            f"{NAMES[p]} {_mean(outcomes, p, 'ups')} and {_mean(outcomes, p, 'downs')}"
+            for p in NAMES
+        ]
+        return f"Executors that came and went: {', '.join(steps)}."
+    behind = [f"{NAMES[p]} {_mean(outcomes, p, 'behind')} s" for p in NAMES]
+    return (
+        "Who has fewer executors does the work later: when the load ended there waited, of mean "
+        f"input, under {', '.join(behind)}."
+    )
+
+
+def _mean(outcomes: Outcomes, policy: str, field: str) -> str:
+    return interval(outcomes.estimate(policy, field))
 
 
 def _nothing_lost(outcomes: Outcomes) -> Judged:

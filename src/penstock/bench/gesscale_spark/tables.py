@@ -9,8 +9,8 @@ from penstock.bench.grid import NONE, Grid, interval, percent, printed
 
 
 def all_tables(outcomes: Outcomes, levels: Climb) -> list[Grid]:
-    """Table III, and what it rests on."""
-    return [table_3(outcomes), carried(levels)]
+    """Table III, what the policies did, and what it rests on."""
+    return [table_3(outcomes), deeds(outcomes), carried(levels)]
 
 
 def table_3(outcomes: Outcomes) -> Grid:
@@ -30,6 +30,24 @@ def table_3(outcomes: Outcomes) -> Grid:
         rows=tuple(rows),
         notes=("the paper ran each once, for 288 minutes on single-board computers",),
         words=2,
+    )
+
+
+def deeds(outcomes: Outcomes) -> Grid:
+    """Executors that came and went, and what was left to do."""
+    fields = ("ups", "downs", "most", "behind")
+    rows = [
+        (name, *(interval(outcomes.estimate(policy, field)) for field in fields))
+        for policy, name in NAMES.items()
+    ]
+    return Grid(
+        title="What they did",
+        header=("policy", "came", "went", "most at a time", "behind at the end s"),
+        rows=tuple(rows),
+        notes=(
+            "executors that came and went while the load lasted",
+            "behind: seconds of mean input that waited when the load ended",
+        ),
     )
 
 

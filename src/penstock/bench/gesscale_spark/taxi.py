@@ -60,6 +60,31 @@ class Outcome:
     model_error: float | None = None
     course: tuple[Point, ...] = ()
 
+    @property
+    def ups(self) -> int:
+        """Executors that came while the load lasted."""
+        return int(np.maximum(0.0, self._changes).sum())
+
+    @property
+    def downs(self) -> int:
+        """Executors that went."""
+        return int(np.maximum(0.0, -self._changes).sum())
+
+    @property
+    def most(self) -> int:
+        """Executors at a time."""
+        return int(max(point[2] for point in self.course))
+
+    @property
+    def behind(self) -> float:
+        """Seconds of mean input that waited when the load ended."""
+        offered = [point[0] for point in self.course]
+        return self.course[-1][4] * len(offered) / sum(offered)
+
+    @property
+    def _changes(self) -> Floats:
+        return np.diff([point[2] for point in self.course])
+
 
 @dataclass(slots=True)
 class _Watch:
