@@ -154,9 +154,10 @@ class Pool:
         run.begun += 1
         if run.begun == len(run.seconds):
             self._queue.remove(run)
-        seconds = run.seconds[task]
+        seconds = run.seconds[task] * self.profile.crowded(len(self.alive))
         if host.cold:
-            seconds = run.seconds[task] = self._slowed(host, seconds)
+            seconds = self._slowed(host, seconds)
+        run.seconds[task] = seconds
         host.running += 1
         host.begins += now
         host.idle_since = None
