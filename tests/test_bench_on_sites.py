@@ -280,11 +280,23 @@ class TestGesscaleOnSpark:
         outcomes = Results(runs=tuple(run(p, seed) for p in NAMES for seed in range(3)))
         found = {finding.id: finding for finding in judge(outcomes)}
         assert [found[letter].verdict for letter in "abcde"] == ["not held"] * 5
-        assert "Gesscale 2.0 ±0.0 and 1.0 ±0.0" in found["a"].why
-        assert "THR-NLUnaware 2.5 ±0.0 s" in found["b"].why
-        assert "Gesscale 2.0 ±0.0 s" in found["b"].why
+        assert "came: THR-NLUnaware 1.0 ±0.0" in found["a"].why
+        assert "needs 3.0 executors in the mean: THR-NLUnaware 2.7 ±0.0" in found["b"].why
         (row,) = [row for row in deeds(outcomes).rows if row[0] == "Gesscale"]
-        assert row[1:] == ("2.0 ±0.0", "1.0 ±0.0", "4.0 ±0.0", "2.0 ±0.0")
+        mean, most, came, catch_up, went, behind = (cell.split(" ")[0] for cell in row[1:])
+        assert (mean, most, came, catch_up, went, behind) == (
+            "3.0",
+            "4.0",
+            "2.0",
+            "0",
+            "1.0",
+            "2.0",
+        )
+        last = run("gesscale", 0).course[-1]
+        late = replace(
+            run("gesscale", 0), course=((*last[:3], 3.0, 0.0), (*last[:2], 4.0, 3.0, 0.0))
+        )
+        assert (late.ups, late.catch_up) == (1, 1), "three carried the load"
 
     def test_what_executors_carry_is_measured_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,21 +56,19 @@ def _why(outcomes: Outcomes, metric: str, verdict: Verdict) -> str:
         return "One run of each tells no difference: a tie."
     if verdict == "tie":
         return "The intervals of some differences, run by run, hold 0."
-    if metric == "reconfigurations":
-        steps = [
-            f"{NAMES[p]} {_mean(outcomes, p, 'ups')} and {_mean(outcomes, p, 'downs')}"
-            for p in NAMES
-        ]
-        return f"Executors that came and went: {', '.join(steps)}."
-    behind = [f"{NAMES[p]} {_mean(outcomes, p, 'behind')} s" for p in NAMES]
-    return (
-        "Who has fewer executors does the work later: when the load ended there waited, of mean "
-        f"input, under {', '.join(behind)}."
+    late = (
+        "Executors that came while those in use carried the load, to work off a backlog: "
+        f"{_each(outcomes, 'catch_up')}."
     )
+    if metric == "reconfigurations":
+        went = _each(outcomes, "downs")
+        return f"Executors that came: {_each(outcomes, 'ups')}; that went: {went}. {late}"
+    ideal = number(outcomes.of(GESSCALE)[0].ideal)
+    return f"The load needs {ideal} executors in the mean: {_each(outcomes, 'executors')}. {late}"
 
 
-def _mean(outcomes: Outcomes, policy: str, field: str) -> str:
-    return interval(outcomes.estimate(policy, field))
+def _each(outcomes: Outcomes, field: str) -> str:
+    return ", ".join(f"{NAMES[p]} {interval(outcomes.estimate(p, field))}" for p in NAMES)
 
 
 def _nothing_lost(outcomes: Outcomes) -> Judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.bench.geo_spark.levels import Climb
 from penstock.bench.gesscale.paper import METRICS, NAMES, TABLE_3
 from penstock.bench.gesscale_spark.outcomes import Outcomes
-from penstock.bench.grid import NONE, Grid, interval, percent, printed
+from penstock.bench.grid import NONE, Grid, interval, number, percent, printed
 
 
 def all_tables(outcomes: Outcomes, levels: Climb) -> list[Grid]:
@@ -35,20 +35,25 @@ def table_3(outcomes: Outcomes) -> Grid:
 
 def deeds(outcomes: Outcomes) -> Grid:
     """Executors that came and went, and what was left to do."""
-    fields = ("ups", "downs", "most", "behind")
+    fields = ("executors", "most", "ups", "catch_up", "downs", "behind")
     rows = [
         (name, *(interval(outcomes.estimate(policy, field)) for field in fields))
         for policy, name in NAMES.items()
     ]
     return Grid(
         title="What they did",
-        header=("policy", "came", "went", "most at a time", "behind at the end s"),
+        header=("policy", "mean", "most", "came", "catch-up", "went", "behind s"),
         rows=tuple(rows),
         notes=(
-            "executors that came and went while the load lasted",
+            f"executors while the load lasted; the ideal auto-scaler has {_ideal(outcomes)}",
+            "catch-up: came while those in use carried the load; only a backlog waited",
             "behind: seconds of mean input that waited when the load ended",
         ),
     )
+
+
+def _ideal(outcomes: Outcomes) -> str:
+    return number(outcomes.runs[0].ideal) if outcomes.runs else NONE
 
 
 def carried(climb: Climb) -> Grid:

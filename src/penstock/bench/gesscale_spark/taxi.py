@@ -66,9 +66,26 @@ class Outcome:
         return int(np.maximum(0.0, self._changes).sum())
 
     @property
+    def catch_up(self) -> int:
+        """Of them, those that came while the executors in use carried the load."""
+        before = np.array([point[2] for point in self.course[:-1]])
+        ideal = np.array([point[3] for point in self.course[1:]])
+        return int(np.maximum(0.0, self._changes)[ideal <= before].sum())
+
+    @property
     def downs(self) -> int:
         """Executors that went."""
         return int(np.maximum(0.0, -self._changes).sum())
+
+    @property
+    def executors(self) -> float:
+        """In the mean."""
+        return float(np.mean([point[2] for point in self.course]))
+
+    @property
+    def ideal(self) -> float:
+        """Executors of the ideal auto-scaler in the mean."""
+        return float(np.mean([point[3] for point in self.course]))
 
     @property
     def most(self) -> int:
