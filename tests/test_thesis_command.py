@@ -8,21 +8,13 @@ from typing import Any
 
 import pytest
 from matplotlib.image import imread
-from typer.testing import CliRunner, Result
 
 from penstock.bench import runner
 from penstock.bench.thesis import command, document, figures
 from penstock.bench.thesis.reproduction import Plan, Reproduction
-from penstock.cli.app import build
-from penstock.cli.reproduce import reproduce as cli
-from penstock.core.errors import InputError
+from tests.paper_commands import check_refused, invoke
 
-APP = build({"reproduce": cli, "other": lambda: None})
 TINY = Plan(seeds=2, only=("7.3", "7.19"), minutes=6.0)
-
-
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(APP, ["reproduce", *arguments])
 
 
 @pytest.fixture(scope="module")
@@ -139,11 +131,7 @@ def test_documents(done: Reproduction, tmp_path: Path) -> None:
 def test_refused_before_anything_is_written(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = invoke(*arguments)
-    assert isinstance(result.exception, InputError)
-    assert words in str(result.exception)
-    assert list(tmp_path.iterdir()) == []
+    check_refused(arguments, words, tmp_path, monkeypatch)
 
 
 def test_every_picture_of_the_thesis_has_a_drawing() -> None:
