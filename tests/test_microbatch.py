@@ -64,18 +64,6 @@ def test_records_can_be_taken_some_time_after_their_release(trigger: float, firs
         assert batch.available == batch.taken
 
 
-@pytest.mark.parametrize("executors", [1, 2, 4])
-def test_executors_on_one_machine_slow_each_other_down(executors: int) -> None:
-    """Four tasks of 0.5 s: waves of tasks, each longer by a tenth for each further executor."""
-    crowd = ExecutorProfile(contention=0.1)
-    profile = single(fixed=0.5, per_record=0.0, trigger=5.0, executor=crowd)
-    batches = run(profile, Constant(rps=10.0), seconds=20.0, start=executors)
-    waves = 4 / executors
-    expected = waves * 0.5 * (1.0 + 0.1 * (executors - 1))
-    durations = [b.duration for b in batches if b.rows]
-    assert len(durations) >= 3 and durations == pytest.approx([expected] * len(durations))
-
-
 @pytest.mark.parametrize(
     ("planning", "starts"),
     [

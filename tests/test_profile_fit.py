@@ -202,28 +202,6 @@ def test_new_executors_that_are_faster_at_first_are_found_again(
     assert mine.slowdown == 1.0
 
 
-@pytest.mark.parametrize("make", [skewed, stateful])
-def test_executors_that_slow_each_other_down_are_found_again(make: Callable[[], Profile]) -> None:
-    crowd = replace(EXECUTOR, contention=0.06)
-    true = replace(make(), executor=crowd)
-    (query,) = true.queries
-    runs = experiments(true, rate=600.0, seed=40)
-    got = fit(query.name, runs, query.sources, trigger=query.trigger)
-    assert near(got.executor.contention, 0.06, share=0.25)
-    assert abs(got.executor.contention - 0.06) <= 5.0 * got.errors["contention"]
-    for mine, stage in zip(got.query.stages, query.stages, strict=True):
-        cost = stage.tasks * stage.fixed + stage.per_record * 2000.0
-        assert near(mine.tasks * mine.fixed + mine.per_record * 2000.0, cost, share=0.07)
-    for group in got.explained:
-        if group.batches >= 30:
-            assert near(group.profile, group.measured, share=0.08)
-
-
-@ALL
-def test_executors_that_do_not_slow_each_other_down_are_not_said_to(name: str) -> None:
-    assert found(name)[1].executor.contention <= 0.02
-
-
 @pytest.mark.parametrize("name", ["stateful", "joined", "weighty"])
 def test_the_state_is_found_again(name: str) -> None:
     true, got = found(name)

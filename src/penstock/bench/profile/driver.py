@@ -82,12 +82,10 @@ def expected(
     return sum(spans) / DRAWS
 
 
-def modelled(row: Ran, costs: Sequence[Costs], contention: float = 0.0) -> list[list[float]]:
+def modelled(row: Ran, costs: Sequence[Costs]) -> list[list[float]]:
     """Seconds of the tasks of a batch as the costs have them, by role."""
-    crowded = row.crowded(contention)
     return [
-        (crowded * c.tasks_of(n, s)).tolist()
-        for c, n, s in zip(costs, row.records, row.state, strict=True)
+        c.tasks_of(n, s).tolist() for c, n, s in zip(costs, row.records, row.state, strict=True)
     ]
 
 

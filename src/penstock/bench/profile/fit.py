@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.bench.profile import states
-from penstock.bench.profile.contention import contention_of
 from penstock.bench.profile.delays import with_delays
 from penstock.bench.profile.driver import (
     Driver,
@@ -86,16 +85,10 @@ def fit(
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
     lineup, held = states.with_state(line_up(ran))
     _check_sources(lineup, sources)
-    costs = _costs(lineup)
-    contention, contention_error = contention_of(
-        lineup, [modelled(row, costs) for row in lineup.settled]
-    )
-    if contention:
-        alone = tuple(row.alone(contention) for row in lineup.rows)
-        costs = _costs(replace(lineup, rows=alone))
-    said = [modelled(row, costs, contention) for row in lineup.settled]
+    costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
+    said = [modelled(row, costs) for row in lineup.settled]
     driver, noise = driver_of(lineup, said), noise_of(lineup, said)
-    executor = executor_of(experiments, _new_tasks(ran, lineup, costs, contention))
+    executor = executor_of(experiments, _new_tasks(ran, lineup, costs))
     outputs = [output_of(lineup, role) for role in range(len(costs))]
     notes = _notes(lineup, costs, driver, held, outputs, tasks_read=noise.task is not None)
     first, error = first_of_stage(lineup, said)
@@ -129,20 +122,11 @@ def fit(
     )  # fmt: skip
     return Fit(
         query=query,
-        executor=replace(executor.profile, contention=contention),
-        errors={
-            **_errors(lineup, costs, driver, outputs),
-            **executor.errors,
-            **delay_errors,
-            "contention": contention_error,
-        },
-        explained=_explained(lineup, final, contention, driver, noise.task or 0.0),
+        executor=executor.profile,
+        errors={**_errors(lineup, costs, driver, outputs), **executor.errors, **delay_errors},
+        explained=_explained(lineup, final, driver, noise.task or 0.0),
         notes=(*notes, *executor.notes),
     )
-
-
-def _costs(lineup: Lineup) -> list[Costs]:
-    return [costs_of(lineup, role) for role in range(len(lineup.names))]
 
 
 def _check_sources(lineup: Lineup, sources: Sequence[SourceProfile]) -> None:
@@ -179,14 +163,14 @@ def _stage(
 
 
 def _new_tasks(
-    ran: Sequence[Experiment], lineup: Lineup, costs: Sequence[Costs], contention: float
+    ran: Sequence[Experiment], lineup: Lineup, costs: Sequence[Costs]
 ) -> dict[tuple[int, str], list[NewTask]]:
     """The tasks of executors that came during a run, by run and executor, in their order."""
     new = {(run, e.id) for run, x in enumerate(ran) for e in x.executors if e.added > x.start}
     found: dict[tuple[int, str], list[NewTask]] = {key: [] for key in sorted(new)}
     worked = dict.fromkeys(found, 0.0)
     for row in lineup.rows:
-        for costs_said, tasks in zip(modelled(row, costs, contention), row.tasks, strict=True):
+        for costs_said, tasks in zip(modelled(row, costs), row.tasks, strict=True):
             for task in sorted(tasks, key=lambda t: t.partition):
                 key = (row.run, task.executor)
                 if key not in found or not 0 <= task.partition < len(costs_said):
@@ -260,12 +244,12 @@ def _errors(
 
 
 def _explained(
-    lineup: Lineup, costs: Sequence[Costs], contention: float, driver: Driver, noise: float
+    lineup: Lineup, costs: Sequence[Costs], driver: Driver, noise: float
 ) -> tuple[Explained, ...]:
     draws = np.random.default_rng(0)
     groups: dict[int, list[tuple[float, float]]] = {}
     for row in lineup.settled:
-        tasks = modelled(row, costs, contention)
+        tasks = modelled(row, costs)
         seconds = expected(tasks, lineup.upstream, row.executors, noise=noise, draws=draws)
         said = driver.planning + driver.commit + seconds
         groups.setdefault(row.executors, []).append((row.batch.duration, said))

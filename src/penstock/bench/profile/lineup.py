@@ -39,19 +39,6 @@ class Ran:
     tasks: tuple[Sequence[Task], ...]
     state: tuple[float, ...] = ()
 
-    def crowded(self, contention: float) -> float:
-        """How many times as long its tasks took as on one executor."""
-        return 1.0 + contention * (self.executors - 1)
-
-    def alone(self, contention: float) -> Ran:
-        """The same batch as its stages would have been without others beside it."""
-        share = 1.0 / self.crowded(contention)
-        stages = tuple(
-            replace(s, run_time=s.run_time * share, fetch_wait=s.fetch_wait * share)
-            for s in self.stages
-        )
-        return replace(self, stages=stages)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineup:

@@ -44,7 +44,6 @@ def numbers_table(fit: Fit) -> Table:
         "first_task": f"{executor.first_task:.2f} s",
         "slowdown": f"{executor.slowdown:.2f}",
         "warm_up": f"{executor.warm_up:.2f} s",
-        "contention": f"{executor.contention:.0%}",
         "leave": f"{executor.leave:.2f} s",
         "cpu_idle": f"{executor.cpu_idle:.0%}",
         "cpu_busy": f"{executor.cpu_busy:.0%}",

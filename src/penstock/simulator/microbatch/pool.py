@@ -154,10 +154,9 @@ class Pool:
         run.begun += 1
         if run.begun == len(run.seconds):
             self._queue.remove(run)
-        seconds = run.seconds[task] * self.profile.crowded(len(self.alive))
+        seconds = run.seconds[task]
         if host.cold:
-            seconds = self._slowed(host, seconds)
-        run.seconds[task] = seconds
+            seconds = run.seconds[task] = self._slowed(host, seconds)
         host.running += 1
         host.begins += now
         host.idle_since = None

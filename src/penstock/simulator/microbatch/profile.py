@@ -150,13 +150,12 @@ class ExecutorProfile:
     for at the same time · ``first_task`` seconds that the very first task takes longer;
     ``slowdown`` how many times as long tasks take on a cold executor, less by e for every
     ``warm_up`` seconds of work · ``boost`` how many times as long, less than 1, in the first
-    ``boost_for`` seconds of work, where a new executor may use more CPU · ``contention`` by which
-    share all tasks take longer for each further executor, where they have to share a machine ·
-    ``leave`` seconds from the last task of a decommissioned one until it is gone · ``noise``
-    standard deviation of the logarithm of start and leave · ``cpu_idle``, ``cpu_busy`` share of
-    its CPU that it uses without and with tasks · ``shuffle_held`` seconds until the driver has
-    collected the shuffle of a batch: for so long Spark's dynamic allocation keeps executors that
-    wrote to it.
+    ``boost_for`` seconds of work, where a new executor may use more CPU · ``leave`` seconds from
+    the last task of a decommissioned one until it is gone · ``noise`` standard deviation of the
+    logarithm of start and leave · ``cpu_idle``, ``cpu_busy`` share of its CPU that it uses without
+    and with tasks ·
+    ``shuffle_held`` seconds until the driver has collected the shuffle of a batch: for so long
+    Spark's dynamic allocation keeps executors that wrote to it.
     """
 
     cores: int = 1
@@ -168,20 +167,11 @@ class ExecutorProfile:
     warm_up: float = 0.0
     boost: float = 1.0
     boost_for: float = 0.0
-    contention: float = 0.0
     leave: float = 0.0
     noise: float = 0.0
     cpu_idle: float = 0.0
     cpu_busy: float = 1.0
     shuffle_held: float = 0.0
-
-    def crowded(self, executors: int) -> float:
-        """How many times as long tasks take beside others as alone.
-
-        >>> ExecutorProfile(contention=0.05).crowded(4)
-        1.15
-        """
-        return 1.0 + self.contention * (executors - 1)
 
     def __post_init__(self) -> None:
         _whole("executor: cores", self.cores, 1)
