@@ -46,24 +46,6 @@ def change(before: int, slots: int) -> dict[str, Change]:
     return {POOL: Change(before=before, slots=slots, raw=float(slots))}
 
 
-def delayed(profile: Profile, delay: float) -> Profile:
-    """Its only source shows records so many seconds after their release."""
-    (query,) = profile.queries
-    (source,) = query.sources
-    return replace(profile, queries=(replace(query, sources=(replace(source, delay=delay),)),))
-
-
-@pytest.mark.parametrize(("trigger", "first"), [(1.0, 1.0), (0.0, 0.31)])
-def test_records_can_be_taken_some_time_after_their_release(trigger: float, first: float) -> None:
-    profile = delayed(single(fixed=0.02, per_record=1e-6, trigger=trigger), 0.3)
-    batches = run(profile, Constant(rps=100.0), seconds=20.0)
-    with_rows = [b for b in batches if b.rows]
-    assert with_rows[0].start == pytest.approx(first), "none can be seen before"
-    for batch in with_rows:
-        assert batch.taken == pytest.approx(100.0 * (batch.start - 0.3), abs=1.0)
-        assert batch.available == batch.taken
-
-
 @pytest.mark.parametrize(
     ("planning", "starts"),
     [

@@ -31,8 +31,7 @@ class Experiment:
     ``batches`` oldest first, moments of idleness included · ``stages`` by batch · ``executors``
     all that were there at any time, ``rescales`` the actions that changed their number ·
     ``tasks`` by stage id, where they were read · ``cpu`` pairs of the share of time that an
-    executor had a task and the share of its CPU that it used · ``details`` by batch · ``delays``
-    by source: seconds since the release of the newest record that a batch found there.
+    executor had a task and the share of its CPU that it used · ``details`` by batch.
     """
 
     batches: tuple[Batch, ...]
@@ -42,7 +41,6 @@ class Experiment:
     rescales: tuple[Rescale, ...] = ()
     cpu: tuple[tuple[float, float], ...] = ()
     details: Mapping[int, Detail] = field(default_factory=dict)
-    delays: tuple[tuple[float, ...], ...] = ()
 
     @property
     def start(self) -> float:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.bench.profile import states
-from penstock.bench.profile.delays import with_delays
 from penstock.bench.profile.driver import (
     Driver,
     driver_of,
@@ -79,8 +78,8 @@ def fit(
 ) -> Fit:
     """The profile of a query from its runs.
 
-    ``sources`` in the order of the plan and ``trigger`` are settings, but for the delays, which
-    are measured. Batches of different sizes on different numbers of executors tell most.
+    ``sources`` in the order of the plan and ``trigger`` are settings, not measured. Batches of
+    different sizes on different numbers of executors tell most.
     """
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
     lineup, held = states.with_state(line_up(ran))
@@ -103,11 +102,10 @@ def fit(
             "machine's speed changed meanwhile; batch_noise is within a run"
         )
     empty = _empty_batch(experiments, notes)
-    delayed, delay_errors = with_delays(sources, experiments)
     final = [replace(c, fixed=c.fixed + driver.gap) for c in costs]
     query = QueryProfile(
         name=name,
-        sources=delayed,
+        sources=tuple(sources),
         stages=tuple(
             _stage(lineup, role, sources, final[role], outputs[role],
                    held.get(role))
@@ -123,7 +121,7 @@ def fit(
     return Fit(
         query=query,
         executor=executor.profile,
-        errors={**_errors(lineup, costs, driver, outputs), **executor.errors, **delay_errors},
+        errors={**_errors(lineup, costs, driver, outputs), **executor.errors},
         explained=_explained(lineup, final, driver, noise.task or 0.0),
         notes=(*notes, *executor.notes),
     )

@@ -7,11 +7,10 @@ import platform
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.bench.profile.delays import delays_of
 from penstock.bench.profile.experiment import Experiment
 from penstock.bench.profile.fit import Fit, fit
 from penstock.bench.profile.plan import ProfileSpec, Step, seconds_of_events, steps_of
@@ -129,8 +128,7 @@ def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
                 resize(watch, running, step, warm=lambda: rig.warm)
             else:
                 some_batches(watch, running, spec.seconds)
-            seen = watch.seen(running, ended=step.last)
-            return replace(seen, delays=delays_of(seen.batches, events, tuple(query.tables)))
+            return watch.seen(running, ended=step.last)
 
 
 def _provenance(spec: ProfileSpec, rig: Rig, capacity: Capacity) -> dict[str, str]:

@@ -48,7 +48,6 @@ def numbers_table(fit: Fit) -> Table:
         "cpu_idle": f"{executor.cpu_idle:.0%}",
         "cpu_busy": f"{executor.cpu_busy:.0%}",
     }
-    rows |= {f"{s.name}.delay": f"{s.delay:.2f} s" for s in query.sources if s.delay}
     for name, value in rows.items():
         table.add_row(name, value, _error(fit, name, 1.0))
     for stage in query.stages:

@@ -30,8 +30,7 @@ class Curve:
         self._last = len(self.times) - 2
 
     def count(self, moment: float) -> int:
-        """Whole records released until then; none before the run."""
-        moment = max(0.0, moment)
+        """Whole records released until then."""
         i = min(int(moment / self._step), self._last)
         start, end = float(self.times[i]), float(self.times[i + 1])
         low, high = float(self.released[i]), float(self.released[i + 1])

@@ -24,18 +24,14 @@ VERSION = 1
 class SourceProfile:
     """A source of a query; ``max_rows`` the most that one batch takes of it (``None``: all).
 
-    ``delay`` seconds from the release of a record until a batch can take it, as a producer and a
-    broker need some. Sources of the same name in several queries are one stream that each reads
-    for itself.
+    Sources of the same name in several queries are one stream that each reads for itself.
     """
 
     name: str
     max_rows: int | None = None
-    delay: float = 0.0
 
     def __post_init__(self) -> None:
         _named(self, "a source")
-        _numbers(self, f"source {self.name}")
         if self.max_rows is not None:
             _whole(f"source {self.name}: max_rows", self.max_rows, 1)
 

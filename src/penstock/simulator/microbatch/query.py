@@ -127,10 +127,7 @@ class SimulatedQuery:
         if self._closing:
             return
         now = self._agenda.now
-        available = [
-            curve.count(now - source.delay)
-            for curve, source in zip(self._curves, self.profile.sources, strict=True)
-        ]
+        available = [curve.count(now) for curve in self._curves]
         rows = [
             min(has - taken, has if s.max_rows is None else s.max_rows)
             for has, taken, s in zip(available, self.taken, self.profile.sources, strict=True)
@@ -162,14 +159,8 @@ class SimulatedQuery:
         """The next trigger; without an interval when there will be data, or something to say."""
         if self.profile.trigger:
             return self._next_trigger(now)
-        moments = [
-            moment + source.delay
-            for curve, taken, source in zip(
-                self._curves, self.taken, self.profile.sources, strict=True
-            )
-            if (moment := curve.moment(taken + 1)) is not None
-        ]
-        due = min([*moments, self._said + IDLE_EVERY])
+        moments = [c.moment(t + 1) for c, t in zip(self._curves, self.taken, strict=True)]
+        due = min([m for m in moments if m is not None] + [self._said + IDLE_EVERY])
         return now + max(1, math.ceil((due - now) / POLL - 1e-9)) * POLL
 
     def _next_trigger(self, start: float) -> float:
