@@ -2,8 +2,7 @@
 
 The same runs are done here, one after the other, and on ``local[2]``; again and again in turn, so
 that both see the same machine. The speed-up is by the clock on the wall, so on a quiet machine;
-beside it what it could be at most, by the CPU time that both have used, and what the machine
-itself gives: the same runs in as many plain processes, without Spark. Spark takes some seconds to
+beside it the same runs in as many plain processes, without Spark. Spark takes some seconds to
 start, and its workers some more, whatever the bench. So the budget is for runs of a day, which
 take minutes in one process; the start is not counted, and the whole stands beside it. Runs of 140
 minutes, which are over in seconds, show what the fixed costs do to a sweep that is too small.
@@ -11,7 +10,6 @@ minutes, which are over in seconds, show what the fixed costs do to a sweep that
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +25,6 @@ from penstock.bench.on_spark import OnSpark
 from penstock.bench.runner import Way, cores, run
 from penstock.bench.statistics import Estimate, estimate
 from penstock.core.errors import InputError, MissingError
-from penstock.spark.local.processes import tree_cpu_seconds
 
 BUDGET = 1.6  # times as fast as one process
 SLOTS = 2
@@ -39,11 +36,10 @@ SHORT, DAY = 140, 1_440  # simulated minutes of a run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Took:
-    """Seconds on the clock, those until Spark was there, and seconds of CPU of all processes."""
+    """Seconds on the clock, and those until Spark was there."""
 
     wall: float
     start: float
-    cpu: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +69,6 @@ class Spread:
     def whole(self) -> Estimate:
         """The same with the start of Spark."""
         return self._ratio(lambda alone, spread: alone.wall / spread.wall)
-
-    @property
-    def at_most(self) -> Estimate:
-        """What CPU time allows: slots · CPU of one process / CPU of all, its start included."""
-        return self._ratio(lambda alone, spread: self.slots * alone.cpu / spread.cpu)
 
     @property
     def within_budget(self) -> bool:
@@ -126,36 +117,25 @@ def _took(
     cells: Sequence[Cell], seeds: Sequence[int], *, master: Master | None = None, workers: int = 1
 ) -> Took:
     steps = [time.perf_counter()]
-    before, cpu = _cpu_seconds(), 0.0
-
-    def progress(done: int, total: int) -> None:
-        nonlocal cpu
-        if done == total:  # while the processes of Spark are still there
-            cpu = _cpu_seconds() - before
-
     way: Way | None = None
     if master is not None:
         way = OnSpark(master, say=lambda line: steps.append(time.perf_counter()))
     with TemporaryDirectory(prefix="penstock-") as folder:
-        run(cells, seeds, Path(folder), workers=workers, way=way, progress=progress)
+        run(cells, seeds, Path(folder), workers=workers, way=way)
     wall = time.perf_counter() - steps[0]
-    return Took(wall=wall, start=steps[-1] - steps[0], cpu=cpu)
-
-
-def _cpu_seconds() -> float:
-    return tree_cpu_seconds([os.getpid()])[os.getpid()]
+    return Took(wall=wall, start=steps[-1] - steps[0])
 
 
 def main() -> int:
     """Measure, print, and say by the exit code whether runs of a day keep the budget."""
     console, errors = Console(), Console(stderr=True)
     table = Table(title=f"{RUNS} simulated runs, local[{SLOTS}] over one process")
-    columns = ("speed-up", "with the start", "at most, by CPU", "plain processes", "budget")
+    columns = ("speed-up", "with the start", "plain processes", "budget")
     for column in ("minutes of a run", *columns):
         table.add_column(column, justify="right")
     for minutes in (SHORT, DAY):
         result = measure(minutes, say=errors.print)
-        figures = (result.speed_up, result.whole, result.at_most, result.by_processes)
+        figures = (result.speed_up, result.whole, result.by_processes)
         table.add_row(
             f"{minutes:,}",
             *(f"{each.mean:.2f} ±{each.half_width or 0:.2f}" for each in figures),
