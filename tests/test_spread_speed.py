@@ -15,9 +15,6 @@ def spread(wall: float) -> Spread:
     took = Took(wall=wall, start=4.0)
     plain = Took(wall=20.0, start=0.0)
     return Spread(
-        runs=1000,
-        minutes=DAY,
-        slots=2,
         alone=[ALONE] * 3,
         spread=[took] * 3,
         plain=[plain] * 3,

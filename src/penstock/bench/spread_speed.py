@@ -44,13 +44,10 @@ class Took:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The same runs of so many simulated ``minutes`` in one process, spread over ``slots`` of
-    Spark, and in as many ``plain`` processes; several rounds of each.
+    """The same runs ``alone`` in one process, ``spread`` over Spark, and in ``plain`` processes;
+    several rounds of each.
     """
 
-    runs: int
-    minutes: int
-    slots: int
     alone: Sequence[Took]
     spread: Sequence[Took]
     plain: Sequence[Took]
@@ -109,8 +106,7 @@ def measure(
             f"{spread[-1].wall:.1f} s spread ({spread[-1].start:.1f} s until Spark was there), "
             f"{plain[-1].wall:.1f} s in {SLOTS} processes"
         )
-    runs = len(cells) * len(seeds)
-    return Spread(runs=runs, minutes=minutes, slots=SLOTS, alone=alone, spread=spread, plain=plain)
+    return Spread(alone=alone, spread=spread, plain=plain)
 
 
 def _took(
