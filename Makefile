@@ -33,11 +33,11 @@ test-long: setup
 	$(BIN)/python -m pytest -m long tests
 
 bench: setup
-	$(BIN)/python -m penstock.bench.speed
-	$(BIN)/python -m penstock.bench.speed spread
-	$(BIN)/python -m penstock.bench.mead.speed
-	$(BIN)/python -m penstock.bench.mead.exactness
-	$(BIN)/python -m penstock.bench.geo_speed
+	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.speed spread
+	$(BIN)/python -m benchmarks.mead
+	$(BIN)/python -m benchmarks.mead_exactness
+	$(BIN)/python -m benchmarks.geo
 	$(BIN)/python -m penstock.decentralized.check
 	$(BIN)/penstock prove all
 

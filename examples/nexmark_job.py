@@ -22,7 +22,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock import Autoscaler
-from penstock.spark.pipelines.nexmark import (
+from penstock.lab.queries.nexmark import (
     QUERIES,
     Settings,
     compare,

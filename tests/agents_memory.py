@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from penstock.agents.agent import Agent
-from penstock.agents.link import Connection
-from penstock.agents.pipeline import SINK, SOURCE, Pipeline
-from penstock.agents.setup import Setup
-from penstock.agents.sink import Sink
-from penstock.agents.source import Source
-from penstock.agents.wire import Place, Places
 from penstock.decentralized import Address, wired
+from penstock.lab.agents.pipeline.agent import Agent
+from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
+from penstock.lab.agents.pipeline.setup import Setup
+from penstock.lab.agents.pipeline.sink import Sink
+from penstock.lab.agents.pipeline.source import Source
+from penstock.lab.agents.transport.link import Connection
+from penstock.lab.agents.transport.wire import Place, Places
 
 T = TypeVar("T")
 Neighbours = list[tuple[Address, Place]]

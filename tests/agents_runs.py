@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.agents import Operator, Pipeline
+from penstock.lab.agents import Operator, Pipeline
 from tests.agents_memory import System, run
 
 

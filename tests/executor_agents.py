@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.agents.link import Connection
-from penstock.agents.wire import Place
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.spark.agents.agent import ExecutorAgent
-from penstock.spark.agents.host import Applications
-from penstock.spark.agents.load import LoadMeter
-from penstock.spark.agents.seats import Seat, Seats
-from penstock.spark.agents.setup import Setup, Ways
+from penstock.lab.agents.executors.agent import ExecutorAgent
+from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.load import LoadMeter
+from penstock.lab.agents.executors.seats import Seat, Seats
+from penstock.lab.agents.executors.setup import Setup, Ways
+from penstock.lab.agents.transport.link import Connection
+from penstock.lab.agents.transport.wire import Place
 from tests.agents_memory import pair
 
 SECRET = b"a secret of this run"

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from penstock.batches.values import Executor
 from penstock.core.errors import EngineError
 from penstock.core.loop import Decision
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.measure.values import Executor
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.executors import ExecutorPool
 from tests.waiting import until
 
 POOL = "executors"

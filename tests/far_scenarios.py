@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop
 from penstock.core.model import Change, Snapshot
-from penstock.policies.gesscale_plus import GesscalePlus
+from penstock.policies.gesscale.gesscale_plus import GesscalePlus
 from penstock.simulator.geo import GeoEngine, GeoSpec, Job, Keys, Windows
 from penstock.simulator.geo.setups import Case, study_network
 from penstock.simulator.spec import RescaleProfile

@@ -14,11 +14,11 @@ import pytest
 from matplotlib.image import imread
 from typer.testing import CliRunner, Result
 
-from penstock.bench import lanes
-from penstock.bench.reproduction import Reproduction
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce
 from penstock.core.errors import InputError
+from penstock.papers import lanes
+from penstock.papers.reproduction import Reproduction
 from tests.waiting import children, ended, until
 
 APP = build({"reproduce": reproduce, "other": lambda: None})

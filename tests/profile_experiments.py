@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from penstock.bench.profile.experiment import Detail, Experiment
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Stage, Task
 from penstock.core.errors import NotReady
 from penstock.core.model import Change
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Stage, Task
+from penstock.lab.calibrate.profile.experiment import Detail, Experiment
 from penstock.simulator.microbatch import MicroBatchEngine, Profile, QueryProfile
 from penstock.simulator.microbatch.pool import Host, StageRun
 from penstock.workloads.patterns import Constant, Pattern, Step

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.bench.cell import Cell
-from penstock.bench.spark.settings import SparkSettings
+from penstock.compare.cell import Cell
+from penstock.lab.rig.settings import SparkSettings
 
 SPEC = """\
 name = "real"

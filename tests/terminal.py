@@ -6,8 +6,8 @@ import io
 
 from rich.console import Console
 
-from penstock.bench.prove.proof import Proof
-from penstock.bench.prove.tables import checks_table, details_table
+from penstock.lab.proofs.proof import Proof
+from penstock.lab.proofs.tables import checks_table, details_table
 
 
 def assert_fits(proof: Proof) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.core import journal
+from penstock.history import journal
 from tests.foreign_driver import EARLY, LOOKS, Driver, ForeignDriver, drivers
 from tests.shell import Shell
 from tests.waiting import until

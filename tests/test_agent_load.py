@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.spark.agents.account import GroupAccount, ProcessAccount, account_of
-from penstock.spark.agents.load import LoadMeter
-from penstock.spark.local.cgroups import Groups, Hierarchy
+from penstock.lab.agents.executors.account import GroupAccount, ProcessAccount, account_of
+from penstock.lab.agents.executors.load import LoadMeter
+from penstock.lab.host.cgroups import Groups, Hierarchy
 
 WINDOW = 12.0
 

@@ -7,14 +7,14 @@ import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from penstock.agents import frames, handshake
-from penstock.agents.channel import Done, Parcel
-from penstock.agents.frames import FrameReader, Kind, frame, ids_of
-from penstock.agents.handshake import Hello, Verdict
-from penstock.agents.link import Connection, Link, Writer
-from penstock.agents.reception import MOST_STRANGERS, Reception
-from penstock.agents.wire import Place, Places, encode
 from penstock.decentralized.messages import DUPLICATION_ACK, Address, Message
+from penstock.lab.agents.transport import frames, handshake
+from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.frames import FrameReader, Kind, frame, ids_of
+from penstock.lab.agents.transport.handshake import Hello, Verdict
+from penstock.lab.agents.transport.link import Connection, Link, Writer
+from penstock.lab.agents.transport.reception import MOST_STRANGERS, Reception
+from penstock.lab.agents.transport.wire import Place, Places, encode
 from tests.agents_memory import SECRET, pair, run
 
 ME, PEER = Address("A", 0), Address("B", 0)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.agents import Operator, Pipeline
-from penstock.agents.outcome import Outcome
-from penstock.agents.plan import Plan
-from penstock.agents.run import Running, started
-from penstock.agents.sites import Site
 from penstock.decentralized import Address
+from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.outcome import Outcome
+from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.run import Running, started
+from penstock.lab.agents.pipeline.sites import Site
 from tests.waiting import until
 
 B0, B1, B2 = (Address("B", serial) for serial in range(3))
@@ -99,8 +99,8 @@ def whats(running: Running) -> list[str]:
 
 RUNNER = """
 import asyncio
-from penstock.agents.plan import Plan
-from penstock.agents.run import started
+from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.run import started
 from tests.test_agents_processes import PIPELINE
 
 async def work():

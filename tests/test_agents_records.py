@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.agents import Operator, Pipeline
-from penstock.agents.frames import ids_of
-from penstock.agents.plan import Plan
-from penstock.agents.records import Seen, audit, emitted, transformed
-from penstock.agents.sites import Site
 from penstock.core.errors import InputError
+from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
+from penstock.lab.agents.pipeline.sites import Site
+from penstock.lab.agents.transport.frames import ids_of
 
 IDS = st.lists(st.integers(0, 2**40), max_size=60)
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.agents import Operator
 from penstock.decentralized import Address
+from penstock.lab.agents import Operator
 from tests.agents_memory import System
 from tests.agents_runs import check_exact, pipeline, played
 

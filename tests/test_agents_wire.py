@@ -9,11 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.agents import frames, handshake
-from penstock.agents.channel import Incoming, Outgoing, Parcel
-from penstock.agents.frames import FrameError, FrameReader, Kind, Malformed, frame, ids_of
-from penstock.agents.handshake import Hello
-from penstock.agents.wire import Place, decode, encode, read_place
 from penstock.decentralized.messages import (
     DELETION_ACK,
     DUPLICATION_ACK,
@@ -23,6 +18,18 @@ from penstock.decentralized.messages import (
     Message,
     Start,
 )
+from penstock.lab.agents.transport import frames, handshake
+from penstock.lab.agents.transport.channel import Incoming, Outgoing, Parcel
+from penstock.lab.agents.transport.frames import (
+    FrameError,
+    FrameReader,
+    Kind,
+    Malformed,
+    frame,
+    ids_of,
+)
+from penstock.lab.agents.transport.handshake import Hello
+from penstock.lab.agents.transport.wire import Place, decode, encode, read_place
 from tests.agents_memory import run
 
 # ---- frames ---------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.batches.arrival_monitor import ArrivalMonitor
 from penstock.core.errors import InputError
-from penstock.measure.arrivals import ArrivalMonitor
 
 
 @given(

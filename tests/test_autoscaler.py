@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.batches.actions import GIVE_UP
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.guards import Guards
-from penstock.core.journal import read
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
-from penstock.measure.actions import GIVE_UP
+from penstock.history.journal import read
 from penstock.policies import DECIDING, create, parameters_of
 from penstock.spark.autoscaler import Autoscaler
 from tests.fake_spark import (

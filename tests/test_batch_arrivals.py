@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.measure.arrivals import ArrivalMonitor
-from penstock.measure.batch_arrivals import SECONDS, TOO_SHORT, BatchArrivals
-from penstock.measure.values import Batch
+from penstock.batches.arrival_monitor import ArrivalMonitor
+from penstock.batches.batch_arrivals import SECONDS, TOO_SHORT, BatchArrivals
+from penstock.batches.values import Batch
 
 
 def batch(number: int, start: float, rows: int, available: int | None = None) -> Batch:

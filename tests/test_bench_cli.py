@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.bench import runner
-from penstock.bench.cell import run_cell
-from penstock.bench.finish import finish
-from penstock.bench.results import Results
 from penstock.cli.bench import report_bench
+from penstock.compare import runner
+from penstock.compare.cell import run_cell
+from penstock.compare.finish import finish
+from penstock.compare.results import Results
 from penstock.core.errors import InputError
 from tests.shell import Shell
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.bench import reproduction
-from penstock.bench.decentralized import changes, command, evidence, findings, growth
-from penstock.bench.decentralized.command import Plan
-from penstock.bench.decentralized.document import WRITE_UP
-from penstock.bench.decentralized.evidence import Evidence
-from penstock.bench.decentralized.experiment import OTHERS, PAPER, scores
-from penstock.bench.decentralized.figures import CAPTIONS
-from penstock.bench.reproduction import Reproduction
 from penstock.decentralized.steps import Course, Setup
+from penstock.papers import reproduction
+from penstock.papers.decentralized import changes, command, evidence, findings, growth
+from penstock.papers.decentralized.command import Plan
+from penstock.papers.decentralized.document import WRITE_UP
+from penstock.papers.decentralized.evidence import Evidence
+from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
+from penstock.papers.decentralized.figures import CAPTIONS
+from penstock.papers.reproduction import Reproduction
 from tests.paper_commands import check_json, check_refused, check_written, invoke
 
 NAME = "decentralized"

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.bench.geo import cells, findings, tables
-from penstock.bench.geo.cells import Cell, Condition
-from penstock.bench.geo.experiment import LOOKS, Look, Outcome, run
-from penstock.bench.geo.runner import Outcomes
-from penstock.bench.geo.views import VIEWS
 from penstock.core.errors import EngineError
+from penstock.papers.geo.simulated import cells, findings, tables
+from penstock.papers.geo.simulated.cells import Cell, Condition
+from penstock.papers.geo.simulated.experiment import LOOKS, Look, Outcome, run
+from penstock.papers.geo.simulated.runner import Outcomes
+from penstock.papers.geo.simulated.views import VIEWS
 from penstock.simulator.geo.setups import NODES
 from tests.far_scenarios import SKEWED, far, seen_on
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import lanes, reproduction
-from penstock.bench.geo import command, document, figures
-from penstock.bench.geo.cells import all_cells
-from penstock.bench.geo.command import Plan
-from penstock.bench.reproduction import Reproduction
 from penstock.core.errors import InputError
+from penstock.papers import lanes, reproduction
+from penstock.papers.geo.simulated import command, document, figures
+from penstock.papers.geo.simulated.cells import all_cells
+from penstock.papers.geo.simulated.command import Plan
+from penstock.papers.reproduction import Reproduction
 from tests.paper_commands import check_json, check_written, shown_again
 
 TINY = Plan(seeds=1, first_seed=101)

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.gesscale import cells, figures, findings, ideal, paper, tables
-from penstock.bench.gesscale.cells import Cell
-from penstock.bench.gesscale.experiment import Outcome, run
-from penstock.bench.gesscale.metrics import provisioning
-from penstock.bench.gesscale.paper import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.bench.gesscale.runner import Outcomes
-from penstock.bench.gesscale.runner import run as run_all
-from penstock.bench.gesscale.setups import LOAD, MAIN, SECONDS, SETUPS
 from penstock.core.errors import EngineError
+from penstock.papers.gesscale.simulated import cells, figures, findings, ideal, paper, tables
+from penstock.papers.gesscale.simulated.cells import Cell
+from penstock.papers.gesscale.simulated.experiment import Outcome, run
+from penstock.papers.gesscale.simulated.metrics import provisioning
+from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.runner import Outcomes
+from penstock.papers.gesscale.simulated.runner import run as run_all
+from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS
 from penstock.workloads.patterns import per_second
 
 SEED = 2000  # not one of those that are reported

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import reproduction
-from penstock.bench.gesscale import command, document, figures, runner
-from penstock.bench.gesscale.cells import all_cells
-from penstock.bench.gesscale.command import Plan
-from penstock.bench.reproduction import Reproduction
 from penstock.cli.reproduce import PAPERS
 from penstock.core.errors import InputError
+from penstock.papers import reproduction
+from penstock.papers.gesscale.simulated import command, document, figures, runner
+from penstock.papers.gesscale.simulated.cells import all_cells
+from penstock.papers.gesscale.simulated.command import Plan
+from penstock.papers.reproduction import Reproduction
 from tests.paper_commands import (
     check_json,
     check_refused,

@@ -9,17 +9,17 @@ from typing import Any, Self
 
 import pytest
 
-from penstock.bench.spark.capacity import WATERMARK, events_of, query_settings
-from penstock.bench.spark.feed import Feed
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spec import load
 from penstock.core.errors import InputError, MissingError
-from penstock.spark.kafka import broker as brokers
-from penstock.spark.kafka import cluster as clusters
-from penstock.spark.kafka import producer as producers
-from penstock.spark.kafka.broker import free_port
-from penstock.spark.kafka.writer import SPREAD
-from penstock.spark.pipelines.nexmark_queries import QUERIES
+from penstock.lab.kafka import broker as brokers
+from penstock.lab.kafka import cluster as clusters
+from penstock.lab.kafka import producer as producers
+from penstock.lab.kafka.broker import free_port
+from penstock.lab.kafka.writer import SPREAD
+from penstock.lab.queries.nexmark_queries import QUERIES
+from penstock.lab.rig.capacity import WATERMARK, events_of, query_settings
+from penstock.lab.rig.feed import Feed
+from penstock.lab.rig.settings import SparkSettings
 from penstock.workloads.patterns import Constant
 from tests.shell import Shell
 

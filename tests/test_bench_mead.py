@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.bench import lanes
-from penstock.bench.mead import cells, paper, runner
-from penstock.bench.mead.cells import Cell
-from penstock.bench.mead.experiment import CDF, Outcome, run
-from penstock.bench.mead.runner import Outcomes
-from penstock.bench.mead.traces import arrivals
-from penstock.bench.results import SCORES
-from penstock.bench.runner import Book
+from penstock.compare.results import SCORES
+from penstock.compare.runner import Book
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
-from penstock.policies.mead import Mead
+from penstock.papers import lanes
+from penstock.papers.mead import cells, paper, runner
+from penstock.papers.mead.cells import Cell
+from penstock.papers.mead.experiment import CDF, Outcome, run
+from penstock.papers.mead.runner import Outcomes
+from penstock.papers.mead.traces import arrivals
+from penstock.policies.mead.mead import Mead
 from penstock.simulator.tuples import log_analysis
 
 SECONDS = 180.0

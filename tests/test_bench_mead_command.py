@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import reproduction
-from penstock.bench.mead import command, document, figures, runner
-from penstock.bench.mead.cells import all_cells
-from penstock.bench.mead.command import Plan
-from penstock.bench.reproduction import Reproduction
 from penstock.core.errors import InputError
+from penstock.papers import reproduction
+from penstock.papers.mead import command, document, figures, runner
+from penstock.papers.mead.cells import all_cells
+from penstock.papers.mead.command import Plan
+from penstock.papers.reproduction import Reproduction
 from tests.paper_commands import (
     check_json,
     check_refused,

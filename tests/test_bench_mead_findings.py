@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from penstock.bench.mead import cells, command, document, models, paper, tables
-from penstock.bench.mead.cells import Cell
-from penstock.bench.mead.experiment import Outcome
-from penstock.bench.mead.findings import judge
-from penstock.bench.mead.models import Comparison
-from penstock.bench.mead.runner import Outcomes
-from penstock.bench.reproduction import Reproduction
-from penstock.bench.thesis.judging import Finding
+from penstock.papers.judging import Finding
+from penstock.papers.mead import cells, command, document, models, paper, tables
+from penstock.papers.mead.cells import Cell
+from penstock.papers.mead.experiment import Outcome
+from penstock.papers.mead.findings import judge
+from penstock.papers.mead.models import Comparison
+from penstock.papers.mead.runner import Outcomes
+from penstock.papers.reproduction import Reproduction
 
 Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
 

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from penstock.bench import reproduction
-from penstock.bench.geo_spark import command as geo
-from penstock.bench.geo_spark.conditions import CONDITIONS, MOST, Condition
-from penstock.bench.geo_spark.levels import Climb, Level
-from penstock.bench.geo_spark.outcomes import Outcome, Outcomes
-from penstock.bench.gesscale.paper import NAMES
-from penstock.bench.gesscale_spark import command as gesscale
-from penstock.bench.gesscale_spark import setup, taxi
-from penstock.bench.gesscale_spark.findings import judge
-from penstock.bench.gesscale_spark.outcomes import Outcomes as Results
-from penstock.bench.gesscale_spark.tables import deeds
-from penstock.bench.spark_plan import Plan
+from penstock.batches.values import Batch
 from penstock.core.errors import InputError, MissingError
-from penstock.measure.values import Batch
-from penstock.spark.sites import needs
+from penstock.lab.sites import requirements
+from penstock.papers import reproduction
+from penstock.papers.geo.spark import command as geo
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
+from penstock.papers.geo.spark.levels import Climb, Level
+from penstock.papers.geo.spark.outcomes import Outcome, Outcomes
+from penstock.papers.gesscale.simulated.paper import NAMES
+from penstock.papers.gesscale.spark import command as gesscale
+from penstock.papers.gesscale.spark import setup, taxi
+from penstock.papers.gesscale.spark.findings import judge
+from penstock.papers.gesscale.spark.outcomes import Outcomes as Results
+from penstock.papers.gesscale.spark.tables import deeds
+from penstock.papers.spark_plan import Plan
 from penstock.workloads.patterns import Constant
 from tests.paper_commands import invoke
 
@@ -35,7 +35,7 @@ ONCE = Plan(seeds=1, first_seed=5)
 
 @pytest.fixture(autouse=True)
 def _sites_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "choose", lambda wanted, *, jitter: "tun")
+    monkeypatch.setattr(requirements, "choose", lambda wanted, *, jitter: "tun")
 
 
 def level(slots: int, rate: float, **known: Any) -> Level:
@@ -166,7 +166,7 @@ class TestGeoOnSpark:
         def missing(wanted: str, *, jitter: bool) -> str:
             raise MissingError("emulated sites: run as root")
 
-        monkeypatch.setattr(needs, "choose", missing)
+        monkeypatch.setattr(requirements, "choose", missing)
         result = invoke("geo-on-spark", "--out", str(tmp_path))
         assert isinstance(result.exception, MissingError)
         assert not list(tmp_path.iterdir())

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.results import Results
-from penstock.bench.runner import run
 from penstock.bench.specs.spec import load
-from penstock.spark.local import remains
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.compare.results import Results
+from penstock.compare.runner import run
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
+from penstock.lab.host import leftovers
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
@@ -64,7 +64,7 @@ def in_one_process(spec: Path, folder: Path) -> dict[str, object]:
 
 def nothing_left() -> bool:
     """No run whose owner has ended is still recorded; other tests may be running."""
-    return not [r for r in remains.runs(remains.cache_folder()) if r.owner.dead]
+    return not [r for r in leftovers.runs(leftovers.cache_folder()) if r.owner.dead]
 
 
 @contextmanager
@@ -91,7 +91,7 @@ DAEMON = b"-m\0penstock.bench.warm_daemon"
 def python_workers(owner: int) -> list[int]:
     """The Python processes that run the tasks of a command's Spark: forks of Spark's daemon."""
     found = []
-    for each in remains.runs(remains.cache_folder()):
+    for each in leftovers.runs(leftovers.cache_folder()):
         if each.owner.pid == owner:
             daemons = [pid for pid in each.processes() if DAEMON in command(pid)]
             found += [pid for pid in daemons if parent(pid) in daemons]
@@ -141,10 +141,10 @@ FAILING = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from penstock.bench.cell import Cell
-from penstock.bench.masters import Master
-from penstock.bench.on_spark import OnSpark
-from penstock.bench.runner import run
+from penstock.compare.cell import Cell
+from penstock.bench.spread.masters import Master
+from penstock.bench.spread.on_spark import OnSpark
+from penstock.compare.runner import run
 
 good = Cell(key="good", query="q1", workload="cosine", policy="ds2", minutes=10)
 bad = replace(good, key="bad", workload_parameters={"low": "none"})

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from penstock import policies
-from penstock.bench import runner
-from penstock.bench.cell import THESIS_GUARDS, Cell, run_cell
-from penstock.bench.results import SCORES, Results
-from penstock.bench.runner import Add, Task, run, run_one
-from penstock.core import journal
+from penstock.compare import runner
+from penstock.compare.cell import THESIS_GUARDS, Cell, run_cell
+from penstock.compare.results import SCORES, Results
+from penstock.compare.runner import Add, Task, run, run_one
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.model import Proposal, Snapshot
+from penstock.history import journal
 
 SEEDS = (3, 5)
 

@@ -13,22 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench import oracle
-from penstock.bench.cell import Cell, run_cell
-from penstock.bench.scores import Actions
-from penstock.bench.spark import batch_size, capacity, plan
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Batch, Executor
 from penstock.bench.spark import load as loads
-from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.bench.spark import plan
 from penstock.bench.spark.load import load_of, squeezed
 from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.spark.thesis_time import Scale
 from penstock.bench.specs.spec import BenchSpec, load
 from penstock.capacity.curve import PowerCurve
+from penstock.compare import oracle
+from penstock.compare.cell import Cell, run_cell
+from penstock.compare.scores import Actions
 from penstock.core.errors import InputError
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Batch, Executor
+from penstock.lab.rig import batch_size, capacity
+from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
 from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Constant, Pattern, create

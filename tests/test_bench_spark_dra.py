@@ -11,24 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.spark import capacity, rig, runner, worker
-from penstock.bench.spark.allocation import (
+from penstock.bench.spark import runner, worker
+from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
+from penstock.bench.specs.spec import load
+from penstock.compare.cell import Cell, Outcome
+from penstock.core.errors import EngineError
+from penstock.core.guards import Guards
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
+from penstock.lab.clusters.standalone.full_speed import full_speed
+from penstock.lab.rig import capacity, rig
+from penstock.lab.rig.allocation import (
     QUIET,
     Allocation,
     actions_seen,
     allocation_of,
     on_the_clock,
 )
-from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
-from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
-from penstock.bench.spark.settings import SparkSettings
-from penstock.bench.specs.spec import load
-from penstock.core.errors import EngineError
-from penstock.core.guards import Guards
+from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import SparkDra
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.local.full_speed import full_speed
 
 
 def cell(key: str, policy: str = "spark-dra", **given: Any) -> Cell:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.cell import Cell, Outcome, run_cell
-from penstock.bench.results import Results
+from penstock.batches.snapshot import POOL
 from penstock.bench.spark import runner, worker
-from penstock.bench.spark.settings import SparkSettings
+from penstock.compare.cell import Cell, Outcome, run_cell
+from penstock.compare.results import Results
 from penstock.core.errors import EngineError, InputError, MissingError, NotReady
-from penstock.measure.metrics import POOL
+from penstock.lab.rig.settings import SparkSettings
 from tests.shell import Shell
 from tests.spark_bench_examples import SPEC, real_cell
 

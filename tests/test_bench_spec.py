@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.cell import THESIS_GUARDS
-from penstock.bench.specs.guards_table import PRESETS
 from penstock.bench.specs.spec import BenchSpec, load
+from penstock.compare.cell import THESIS_GUARDS
+from penstock.compare.guards_table import PRESETS
 from penstock.core.errors import InputError
-from penstock.core.toml_file import seconds
+from penstock.spark.settings.toml_file import seconds
 
 BENCHES = Path(__file__).parent.parent / "examples" / "bench"
 EXAMPLES = sorted(p for p in BENCHES.glob("*.toml") if p.stem != "twin")  # it needs profiles

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from penstock.bench.statistics import estimate, paired
-from penstock.bench.view import pareto
+from penstock.compare.groups import pareto
+from penstock.compare.statistics import estimate, paired
 from penstock.core.errors import InputError
 
 SAMPLE = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30)

@@ -17,8 +17,8 @@ from typing import Literal
 import pytest
 
 from penstock.core.errors import EngineError
-from penstock.spark.local import cgroups
-from penstock.spark.local.cgroups import Groups, Hierarchy, probe
+from penstock.lab.host import cgroups
+from penstock.lab.host.cgroups import Groups, Hierarchy, probe
 from tests.waiting import until
 
 V1_FILES = {

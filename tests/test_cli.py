@@ -292,9 +292,9 @@ class TestDoctor:
     @pytest.fixture
     def machine(self, monkeypatch: pytest.MonkeyPatch) -> list[FakeCheck]:
         checks: list[FakeCheck] = []
-        module = ModuleType("penstock.spark.local.machine")
+        module = ModuleType("penstock.lab.host.probes")
         module.checks = lambda: checks  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "penstock.spark.local.machine", module)
+        monkeypatch.setitem(sys.modules, "penstock.lab.host.probes", module)
         return checks
 
     def test_a_missing_option_is_no_error(self, shell: Shell, machine: list[FakeCheck]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.measure.cpu import CpuMeter
+from penstock.spark.read.cpu import CpuMeter
 
 ONE = {"1": 1}
 
@@ -25,7 +25,7 @@ class Cluster:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("penstock.spark.measure.cpu.time.time", lambda: now[0])
+    monkeypatch.setattr("penstock.spark.read.cpu.time.time", lambda: now[0])
     return now
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.local import processes
-from penstock.spark.local.daemons import Daemons, Post, Restarts, Role
+from penstock.lab.clusters.standalone.daemons import Daemons, Post, Restarts, Role
+from penstock.lab.host import processes
 from tests.waiting import until
 
 SCRIPTS: dict[str, str] = {

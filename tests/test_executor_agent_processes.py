@@ -13,12 +13,12 @@ import pytest
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized.messages import Address
 from penstock.decentralized.policy import Probabilistic
-from penstock.spark.agents.account import GroupAccount
-from penstock.spark.agents.host import Applications
-from penstock.spark.agents.local import LocalAgents
-from penstock.spark.agents.setup import Ways
-from penstock.spark.local.cgroups import Groups, Hierarchy
-from penstock.spark.local.processes import with_variable
+from penstock.lab.agents.executors.account import GroupAccount
+from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.local import LocalAgents
+from penstock.lab.agents.executors.setup import Ways
+from penstock.lab.host.cgroups import Groups, Hierarchy
+from penstock.lab.host.processes import with_variable
 from penstock.spark.split.wire import Address as Socket
 from penstock.spark.split.wire import Server
 from tests.waiting import until

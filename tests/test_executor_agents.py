@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.spark.agents.seats import MOST_LIVES, Seats
+from penstock.lab.agents.executors.seats import MOST_LIVES, Seats
 from tests.agents_memory import run
 from tests.executor_agents import WAYS, Crew
 

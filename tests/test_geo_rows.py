@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.spark.sources.geo import GeoSource
+from penstock.lab.sources.geo import GeoSource
 from penstock.workloads.patterns import Constant, Cosine, Trace
 from penstock.workloads.rides import Rides, pickups
 from penstock.workloads.sensors import Sensors

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.bench import costs, geo_speed
-from penstock.bench.costs import Cost, measure
+from benchmarks import costs, geo
+from benchmarks.costs import Cost, measure
 from penstock.capacity.exchange import Exchange
 from penstock.capacity.learning import learn
 from penstock.capacity.measurements import Measurement
 from penstock.capacity.mst import Mst, calibrate
 from penstock.capacity.readings import Reading
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.gesscale import Gesscale
-from penstock.policies.gesscale_plus import GesscalePlus
-from penstock.policies.gesscale_plus import Memory as PlusMemory
-from penstock.policies.sustained import Memory
+from penstock.policies.gesscale.gesscale import Gesscale
+from penstock.policies.gesscale.gesscale_plus import GesscalePlus
+from penstock.policies.gesscale.gesscale_plus import Memory as PlusMemory
+from penstock.policies.gesscale.sustained import Memory
 
 
 def test_a_budget_is_judged_by_the_quiet_runs_of_the_slowest_piece(
@@ -39,8 +39,8 @@ def test_every_fit_is_of_measurements_that_were_never_seen(monkeypatch: pytest.M
         fitted.append(tuple(measured))
         return calibrate(measured)
 
-    monkeypatch.setattr(geo_speed, "calibrate", watched)
-    found = geo_speed.measure_fits((1, 3), runs=3)
+    monkeypatch.setattr(geo, "calibrate", watched)
+    found = geo.measure_fits((1, 3), runs=3)
     assert [cost.what for cost in found] == ["fit of 1", "fit of 3"]
     assert len(fitted) == len(set(fitted)) == 8  # each once to warm up
     assert [len(f) for f in fitted] == [1] * 4 + [3] * 4
@@ -49,9 +49,9 @@ def test_every_fit_is_of_measurements_that_were_never_seen(monkeypatch: pytest.M
 def test_placements_and_decisions_are_what_they_are_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(geo_speed, "FEW", 5)
-    monkeypatch.setattr(geo_speed, "MANY", 20)
-    maps = geo_speed.networks(40)
+    monkeypatch.setattr(geo, "FEW", 5)
+    monkeypatch.setattr(geo, "MANY", 20)
+    maps = geo.networks(40)
     assert {len(rtt) for rtt in maps.values()} == {40}
     said: list[Proposal] = []
     decide = Gesscale.decide
@@ -62,10 +62,10 @@ def test_placements_and_decisions_are_what_they_are_called(
         return proposal, after
 
     monkeypatch.setattr(Gesscale, "decide", watched)
-    found = geo_speed.measure_placements(maps, runs=1) + geo_speed.measure_decisions(maps, runs=1)
+    found = geo.measure_placements(maps, runs=1) + geo.measure_decisions(maps, runs=1)
     assert [cost.pieces for cost in found] == [4] * 9
     assert all(0.0 < cost.quiet <= cost.worst for cost in found)
-    assert [row[0] for row in geo_speed.table(found).rows][-1] == "gesscale+ removes many"
+    assert [row[0] for row in geo.table(found).rows][-1] == "gesscale+ removes many"
     up, down = said[:8], said[8:]
     assert all(p.needs["map"].slots == 6 and len(p.place["map"].add_on) == 1 for p in up)
     assert all(p.needs["map"].slots < 18 for p in down)
@@ -80,12 +80,12 @@ def test_gesscale_plus_learns_what_was_never_seen_and_decides(
         learnt.append(tuple(readings))
         return learn(readings)
 
-    monkeypatch.setattr(geo_speed, "learn", watched)
-    found = geo_speed.measure_learning((1, 3), runs=3)
+    monkeypatch.setattr(geo, "learn", watched)
+    found = geo.measure_learning((1, 3), runs=3)
     assert [cost.what for cost in found] == ["learning from 1", "learning from 3"]
     assert len(learnt) == len(set(learnt)) == 8
-    monkeypatch.setattr(geo_speed, "FEW", 5)
-    monkeypatch.setattr(geo_speed, "MANY", 20)
+    monkeypatch.setattr(geo, "FEW", 5)
+    monkeypatch.setattr(geo, "MANY", 20)
     said: list[Proposal] = []
     decide = GesscalePlus.decide
 
@@ -97,7 +97,7 @@ def test_gesscale_plus_learns_what_was_never_seen_and_decides(
         return proposal, after
 
     monkeypatch.setattr(GesscalePlus, "decide", heard)
-    geo_speed.measure_decisions(geo_speed.networks(40), runs=1)
+    geo.measure_decisions(geo.networks(40), runs=1)
     up, down = said[:8], said[8:]
     assert all(p.needs["map"].slots > 5 for p in up)
     assert all(p.needs["map"].slots < 20 for p in down)
@@ -111,10 +111,10 @@ def test_a_missed_budget_is_an_exit_code(
     code: int,
 ) -> None:
     cost = Cost(what="fit of 3", pieces=1, quiet=quiet, mean=9.0, worst=9.0, budget=5.0)
-    monkeypatch.setattr(geo_speed, "measure_fits", lambda: [cost])
-    monkeypatch.setattr(geo_speed, "measure_learning", list)
-    monkeypatch.setattr(geo_speed, "networks", dict)
+    monkeypatch.setattr(geo, "measure_fits", lambda: [cost])
+    monkeypatch.setattr(geo, "measure_learning", list)
+    monkeypatch.setattr(geo, "networks", dict)
     for name in ("measure_placements", "measure_decisions"):
-        monkeypatch.setattr(geo_speed, name, lambda maps: [])
-    assert geo_speed.main() == code
+        monkeypatch.setattr(geo, name, lambda maps: [])
+    assert geo.main() == code
     assert ("missed: fit of 3" in capsys.readouterr().out) == bool(code)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench import saturation
-from penstock.bench.geo_spark.measure import PARTITIONS, Course, measure, session_conf
-from penstock.bench.geo_spark.throughput import cut, throughput_of
+from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import EngineError, InputError
-from penstock.measure.values import Batch, Stage, Task
-from penstock.spark.pipelines.geo import create
+from penstock.lab.calibrate import saturation
+from penstock.lab.queries.geo import create
+from penstock.papers.geo.spark.measure import PARTITIONS, Course, measure, session_conf
+from penstock.papers.geo.spark.throughput import cut, throughput_of
 
 T = 1_700_000_000.0
 
@@ -161,7 +161,7 @@ class TestCountedBatches:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         query = FakeQuery(batches_of(*[1.0] * 9))
-        monkeypatch.setattr("penstock.bench.saturation.time.time", lambda: T + query.looks)
+        monkeypatch.setattr("penstock.lab.calibrate.saturation.time.time", lambda: T + query.looks)
         # Ready at the third look, when batch 2 has ended and batch 3 is about to be planned.
         assert self.counted(query, ready=lambda: query.looks >= 3) == [3, 4]
 

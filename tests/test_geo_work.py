@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.spark.pipelines.geo_jobs import JOBS, JobSettings, create
-from penstock.spark.pipelines.geo_work import (
+from penstock.lab.queries.geo_jobs import JOBS, JobSettings, create
+from penstock.lab.queries.geo_work import (
     ATTRACTIONS,
     fibonacci,
     fibonaccis,

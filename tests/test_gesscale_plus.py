@@ -14,10 +14,10 @@ from penstock.core.latency import LatencyMap
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Snapshot
 from penstock.policies import Gesscale, create
-from penstock.policies.gesscale_plus import GesscalePlus, Memory, forecasts
-from penstock.policies.layouts import Layouts
-from penstock.policies.observed import at_limit
-from penstock.policies.units import units_of
+from penstock.policies.gesscale.gesscale_plus import GesscalePlus, Memory, forecasts
+from penstock.policies.gesscale.layouts import Layouts
+from penstock.policies.gesscale.observed import at_limit
+from penstock.policies.gesscale.units import units_of
 from penstock.simulator.microbatch import MicroBatchEngine
 from penstock.workloads.patterns import Constant, Cosine
 from tests.far_scenarios import (

@@ -13,18 +13,21 @@ ROOT = Path(penstock.__file__).parent
 # From the top; a package may import only what stands below it.
 ORDER = [
     "cli",
+    "papers",
     "bench",
+    "lab",
+    "compare",
     "report",
     "spark",
-    "agents",
+    "history",
     "simulator",
     "policies",
+    "batches",
     "decentralized",
     "workloads",
     "capacity",
     "network",
     "queueing",
-    "measure",
     "core",
 ]
 FORBIDDEN = {("simulator", "capacity"), ("capacity", "simulator")}
@@ -66,7 +69,7 @@ def test_core_needs_only_the_standard_library_and_numpy() -> None:
 
 def test_importing_penstock_loads_no_spark() -> None:
     script = (
-        "import sys, penstock, penstock.policies, penstock.core.journal, penstock.cli;"
+        "import sys, penstock, penstock.policies, penstock.history.journal, penstock.cli;"
         "heavy = {'pyspark', 'py4j', 'confluent_kafka', 'numba', 'matplotlib'} & set(sys.modules);"
         "sys.exit(repr(sorted(heavy)) if heavy else 0)"
     )

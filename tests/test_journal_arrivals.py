@@ -11,8 +11,8 @@ import pytest
 from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
-from penstock.core.journal import Header, Journal, read, replay
 from penstock.core.loop import Loop
+from penstock.history.journal import Header, Journal, read, replay
 from penstock.policies import create
 from penstock.queueing.map2 import hyperexponential
 from penstock.simulator.tuples import TupleEngine, log_analysis

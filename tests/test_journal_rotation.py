@@ -12,9 +12,9 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
-from penstock.core.journal import Header, Journal, read, replay
 from penstock.core.loop import State, plan
-from penstock.core.resume import Resumed, resume
+from penstock.history.journal import Header, Journal, read, replay
+from penstock.history.resumption import Resumed, resume
 from penstock.policies import create, parameters_of
 from tests.fake_spark import FakeSession, look, looks, played
 from tests.scenarios import healthy, with_all
@@ -171,7 +171,7 @@ def test_lines_longer_than_a_block_are_found(tmp_path: Path, monkeypatch: Any) -
     with Journal(path, HEADER) as journal:
         state = write(journal, 5)
     for block in (1, 7, 100, 1021):
-        monkeypatch.setattr("penstock.core.resume.BLOCK", block)
+        monkeypatch.setattr("penstock.history.resumption.BLOCK", block)
         assert resumed(path).state == state
 
 

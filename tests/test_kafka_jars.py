@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 from penstock.core.errors import MissingError
-from penstock.spark.kafka import ivy, jars
-from penstock.spark.kafka.ivy import Artifact
-from penstock.spark.kafka.jars import JarSet
-from penstock.spark.local.java import find_java
+from penstock.lab.host.java import find_java
+from penstock.lab.kafka import jars
+from penstock.lab.kafka import maven as ivy
+from penstock.lab.kafka.jars import JarSet
+from penstock.lab.kafka.maven import Artifact
 
 SET = JarSet(
     name="things-1",

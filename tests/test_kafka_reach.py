@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import InputError, MissingError
-from penstock.spark.kafka.broker import LocalBroker, free_port
-from penstock.spark.kafka.cluster import KafkaCluster, addresses
-from penstock.spark.sources.kafka import stream
+from penstock.lab.kafka.broker import LocalBroker, free_port
+from penstock.lab.kafka.cluster import KafkaCluster, addresses
+from penstock.lab.sources.kafka import stream
 from tests.shell import Shell
 
 

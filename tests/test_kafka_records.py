@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.kafka.records import complete_rows, encode, end_of, place_of, rows_before
-from penstock.spark.pipelines.running import consumed_of
+from penstock.lab.kafka.records import complete_rows, encode, end_of, place_of, rows_before
+from penstock.lab.queries.running import consumed_of
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
 

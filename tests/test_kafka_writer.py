@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.kafka import writer
-from penstock.spark.kafka.producer import NexmarkProducer, Progress
-from penstock.spark.kafka.records import encode
-from penstock.spark.kafka.speed import measure_producer, rate_of
-from penstock.spark.kafka.writer import SPREAD, Lane, Writer
+from penstock.lab.kafka import writer
+from penstock.lab.kafka.producer import NexmarkProducer, Progress
+from penstock.lab.kafka.records import encode
+from penstock.lab.kafka.speed import measure_producer, rate_of
+from penstock.lab.kafka.writer import SPREAD, Lane, Writer
 from penstock.workloads.nexmark import NexmarkStream, Reading
 from penstock.workloads.patterns import Constant
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.core.journal import read
+from penstock.history.journal import read
 from penstock.policies import Static
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.freeze import KillSwitch

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.local import layout, processes, remains
-from penstock.spark.local.java import ClassData, Java
-from penstock.spark.local.layout import Layout
+from penstock.lab.clusters.standalone import layout
+from penstock.lab.clusters.standalone.layout import Layout
+from penstock.lab.host import leftovers, processes
+from penstock.lab.host.java import ClassData, Java
 from tests.waiting import until
 
 
@@ -20,7 +21,7 @@ def laid_out(folder: Path, host: str) -> Layout:
     binary.parent.mkdir(parents=True)
     binary.write_text('#!/bin/sh\necho "$@" >"$TMPDIR/said"\nexec sleep 600\n')
     binary.chmod(0o755)
-    run = remains.open_run(folder / "cache")
+    run = leftovers.open_run(folder / "cache")
     made = Layout(
         run=run,
         java=java,

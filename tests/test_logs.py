@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.workloads.arrivals import bellcore
 from penstock.workloads.logs import PATTERN, SIGNATURES, STATUSES, LogLines
+from penstock.workloads.recorded import bellcore
 from penstock.workloads.timed_logs import TimedLogs
 
 

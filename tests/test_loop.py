@@ -14,10 +14,10 @@ import pytest
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, NotReady
 from penstock.core.guards import Guards
-from penstock.core.journal import Header, Journal, read, replay
 from penstock.core.loop import Decision, Loop, State, plan
 from penstock.core.model import Change, Need, OperatorSeen, Proposal, Slot, Snapshot
 from penstock.core.sanity import believable
+from penstock.history.journal import Header, Journal, read, replay
 from penstock.policies import DS2, HpaCpu, create
 from penstock.report.series import ticks_of
 from tests.scenarios import NAMES, healthy, with_all

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import MissingError
-from penstock.spark.local import java, machine, processes, remains
-from penstock.spark.local.java import ClassData, Java
+from penstock.lab.host import java, leftovers, probes, processes
+from penstock.lab.host.java import ClassData, Java
 
 
 def make_java(home: Path, *, version: str = "17.0.15", modules: str = java.VECTOR) -> Path:
@@ -135,9 +135,9 @@ def test_the_cache_folder_falls_back(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file.touch()
     xdg, home = tmp_path / "xdg", tmp_path / "home"
     everything = {"XDG_CACHE_HOME": str(xdg), "HOME": str(home)}
-    assert remains.cache_folder(everything) == xdg / "penstock"
-    assert remains.cache_folder({"HOME": str(home)}) == home / ".cache" / "penstock"
-    fallback = remains.cache_folder({"HOME": str(file)})
+    assert leftovers.cache_folder(everything) == xdg / "penstock"
+    assert leftovers.cache_folder({"HOME": str(home)}) == home / ".cache" / "penstock"
+    fallback = leftovers.cache_folder({"HOME": str(file)})
     assert fallback == tmp_path / f"penstock-{os.geteuid()}"
     assert fallback.stat().st_mode & 0o077 == 0
 
@@ -149,13 +149,13 @@ def test_a_trap_in_the_temporary_folder_is_not_used(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / f"penstock-{os.geteuid()}").symlink_to(elsewhere)
-    folder = remains.cache_folder({})
+    folder = leftovers.cache_folder({})
     assert folder.resolve() != elsewhere
     assert not any(elsewhere.iterdir())
 
 
 def test_an_owner_is_known_by_more_than_its_pid() -> None:
-    me = remains.Owner.me()
+    me = leftovers.Owner.me()
     assert not me.dead
     assert dataclasses.replace(me, started=me.started - 1).dead  # the pid was used again
     assert dataclasses.replace(me, boot="before").dead
@@ -164,15 +164,15 @@ def test_an_owner_is_known_by_more_than_its_pid() -> None:
 
 
 def test_cleaning_touches_only_runs_of_dead_owners(tmp_path: Path) -> None:
-    alive = remains.open_run(tmp_path)
-    dead = remains.open_run(tmp_path)
+    alive = leftovers.open_run(tmp_path)
+    dead = leftovers.open_run(tmp_path)
     gone = dataclasses.replace(dead, owner=dataclasses.replace(dead.owner, started=0))
     gone.save()
     (gone.folder / "left").touch()
-    env = os.environ | {remains.RUN_VARIABLE: gone.id}
+    env = os.environ | {leftovers.RUN_VARIABLE: gone.id}
     with subprocess.Popen(["sleep", "60"], env=env) as survivor:
-        cleaner = "from penstock.spark.local import remains; from pathlib import Path; import sys\n"
-        cleaner += "print(remains.clean(Path(sys.argv[1])))"
+        cleaner = "from penstock.lab.host import leftovers; from pathlib import Path; import sys\n"
+        cleaner += "print(leftovers.clean(Path(sys.argv[1])))"
         clean = subprocess.Popen(
             [sys.executable, "-c", cleaner, str(tmp_path)], stdout=subprocess.PIPE, text=True
         )
@@ -187,7 +187,7 @@ def test_cleaning_touches_only_runs_of_dead_owners(tmp_path: Path) -> None:
 def test_an_unreadable_record_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "x.json").write_text('{"id": "x"')
-    assert remains.clean(tmp_path) == []
+    assert leftovers.clean(tmp_path) == []
 
 
 def test_cpu_of_a_process_tree_counts_children() -> None:
@@ -222,7 +222,7 @@ def test_the_doctor_looks_at_everything_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    seen = {check.name: check for check in machine.checks()}
+    seen = {check.name: check for check in probes.checks()}
     assert list(seen) == [
         "Python",
         "Java",
@@ -243,8 +243,8 @@ def test_the_doctor_on_a_bare_machine(no_jvms: Path, monkeypatch: pytest.MonkeyP
     for name in ("JAVA_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(machine, "TUN", Path("/nowhere/tun"))
-    assert not machine.java().ok
-    assert not machine.tun().ok
-    assert not machine.network_namespaces().ok
-    assert not machine.cache().ok
+    monkeypatch.setattr(probes, "TUN", Path("/nowhere/tun"))
+    assert not probes.java().ok
+    assert not probes.tun().ok
+    assert not probes.network_namespaces().ok
+    assert not probes.cache().ok

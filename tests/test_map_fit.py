@@ -16,7 +16,7 @@ from penstock.queueing.intervals import Intervals
 from penstock.queueing.lindley import departures
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1 import solve
-from penstock.workloads.arrivals import bellcore
+from penstock.workloads.recorded import bellcore
 
 
 def sampled(scv: float, tau: float, count: int = 50_000, seed: int = 0) -> Intervals:

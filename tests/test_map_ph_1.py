@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bench.mead import exactness
+from benchmarks import mead_exactness as exactness
 from penstock.core.errors import InputError
 from penstock.queueing import MarkovianArrivalProcess, PhaseType
 from penstock.queueing.lindley import departures
@@ -155,7 +155,7 @@ def test_a_response_time_is_a_law(
 
 @pytest.mark.parametrize("name", ["SCV 4", "SCV 10", "SCV 20"])
 def test_bursts_against_a_million_arrivals(name: str) -> None:
-    """``python -m penstock.bench.mead.exactness`` does it with ten million."""
+    """``python -m benchmarks.mead_exactness`` does it with ten million."""
     rows = exactness.measure(name, arrivals=1_000_000, batches=10)
     assert [row.load for row in rows] == [0.5, 0.7, 0.85]
     assert exactness.outside(rows) == []

@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from scipy.stats import erlang
 
-from penstock.bench.statistics import estimate
+from penstock.compare.statistics import estimate
 from penstock.core.errors import InputError
 from penstock.queueing import MarkovianArrivalProcess, PhaseType, map_ph_1
 from penstock.queueing.map2 import hyperexponential

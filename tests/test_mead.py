@@ -18,8 +18,8 @@ from penstock.core.loop import Loop
 from penstock.core.model import Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies.cpu_threshold import CpuThreshold
-from penstock.policies.mead import Mead, MeadKingman, MeadMg1
-from penstock.policies.vertical import Path, paths_of, search
+from penstock.policies.mead.mead import Mead, MeadKingman, MeadMg1
+from penstock.policies.mead.vertical import Path, paths_of, search
 from penstock.queueing.map2 import hyperexponential
 from penstock.simulator.tuples import TupleEngine, log_analysis
 

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Batch
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Batch
 from penstock.policies import SparkDra
 from penstock.simulator.microbatch import (
     ExecutorProfile,

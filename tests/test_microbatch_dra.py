@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.measure.metrics import POOL
+from penstock.batches.snapshot import POOL
 from penstock.policies import SparkDra
 from penstock.simulator.microbatch import ExecutorProfile, MicroBatchEngine, Profile
 from penstock.workloads.patterns import Constant, Pattern, Step

@@ -16,11 +16,11 @@ from unittest.mock import patch
 
 import pytest
 
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.core.codec import to_json
 from penstock.core.errors import NotReady
 from penstock.core.model import Change, Snapshot
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Batch, Executor, Stage, Task
 from penstock.simulator.microbatch import MicroBatchEngine, Profile
 from penstock.spark.engine import SparkEngine
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step

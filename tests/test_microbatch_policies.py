@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.batches.snapshot import POOL
 from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.thesis_time import Scale
 from penstock.core.errors import NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop, Mode
 from penstock.core.sanity import believable
-from penstock.measure.metrics import POOL
 from penstock.policies import POLICIES, SparkDra, create
 from penstock.simulator.microbatch import ExecutorProfile, MicroBatchEngine, Profile
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step

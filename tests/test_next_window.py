@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bench.mead import next_window
-from penstock.bench.mead.next_window import Case
 from penstock.core.arrivals import Arrivals
+from penstock.papers.mead import next_window
+from penstock.papers.mead.next_window import Case
 from penstock.queueing import PhaseType
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.outlook import PER_OCTAVE, Levels, expected, learnt, newest

@@ -16,10 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.profile import measure, runs
-from penstock.bench.profile.fit import fit
-from penstock.bench.profile.measure import Measured
-from penstock.bench.profile.plan import (
+from penstock.batches.snapshot import POOL
+from penstock.bench.specs.spec import load
+from penstock.core.errors import EngineError
+from penstock.core.model import Change
+from penstock.lab.calibrate.profile import measure, runs
+from penstock.lab.calibrate.profile.fit import fit
+from penstock.lab.calibrate.profile.measure import Measured
+from penstock.lab.calibrate.profile.plan import (
     BATCHES,
     LONGEST_BATCH,
     SHARES,
@@ -29,15 +33,11 @@ from penstock.bench.profile.plan import (
     seconds_of_events,
     steps_of,
 )
-from penstock.bench.spark.capacity_file import Capacity
-from penstock.bench.spark.settings import SparkSettings
-from penstock.bench.specs.spec import load
-from penstock.core.errors import EngineError
-from penstock.core.model import Change
-from penstock.measure.metrics import POOL
+from penstock.lab.host import java
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import Profile, read_profile
 from penstock.simulator.microbatch.profile import VERSION
-from penstock.spark.local import java
 from tests.microbatch_examples import EXECUTOR, counting
 from tests.profile_experiments import resized, saturated
 from tests.shell import Shell

@@ -15,12 +15,12 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from penstock.bench.profile.experiment import Detail, Experiment
-from penstock.bench.profile.fit import Fit, fit
+from penstock.batches.values import Stage, Task
 from penstock.core.errors import InputError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.measure.values import Stage, Task
+from penstock.lab.calibrate.profile.experiment import Detail, Experiment
+from penstock.lab.calibrate.profile.fit import Fit, fit
 from penstock.policies import create
 from penstock.simulator.microbatch import (
     ExecutorProfile,

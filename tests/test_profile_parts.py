@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bench.profile import lines
-from penstock.bench.profile.driver import makespan, modelled, noise_of
-from penstock.bench.profile.experiment import Detail, detail_of
-from penstock.bench.profile.lineup import line_up
-from penstock.bench.profile.stages import costs_of
-from penstock.bench.profile.states import Step, growth, with_state
+from penstock.lab.calibrate.profile import lines
+from penstock.lab.calibrate.profile.driver import makespan, modelled, noise_of
+from penstock.lab.calibrate.profile.experiment import Detail, detail_of
+from penstock.lab.calibrate.profile.lineup import line_up
+from penstock.lab.calibrate.profile.stages import costs_of
+from penstock.lab.calibrate.profile.states import Step, growth, with_state
 from penstock.simulator.microbatch import Profile, StateProfile
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.calibrate import Calibration, CalibrationSpec, summarize
-from penstock.bench.prove import faults, overhead, reaction, scaling, stage
-from penstock.bench.prove.orders import Order, Reports, report
-from penstock.bench.prove.overhead import Segment, Stretch
-from penstock.bench.prove.tasks import TaskRest
-from penstock.measure.values import Batch
-from penstock.spark.measure.rest import epoch
+from penstock.batches.values import Batch
+from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec, summarize
+from penstock.lab.proofs import faults, overhead, reaction, scaling, setting
+from penstock.lab.proofs.child_orders import Order, Reports, report
+from penstock.lab.proofs.overhead import Segment, Stretch
+from penstock.lab.proofs.tasks import TaskRest
+from penstock.spark.read.rest import epoch
 from tests.terminal import assert_fits
 
 # ---- overhead ------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_the_first_task_is_found_also_where_stages_overlap() -> None:
 
 
 def test_pulses_rise_and_fall_for_ever(tmp_path: Path) -> None:
-    load = stage.pulses(tmp_path / "load.csv", low=10.0, high=50.0, calm=3, busy=2)
+    load = setting.pulses(tmp_path / "load.csv", low=10.0, high=50.0, calm=3, busy=2)
     assert [load.rate(t + 0.5) for t in range(10)] == [10, 10, 10, 50, 50] * 2
     assert load.offered(10.0) == pytest.approx(2 * (30 + 100))
     offered = [load.offered(t / 7) for t in range(200)]

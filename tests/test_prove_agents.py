@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.prove import agents, agents_figure
-from penstock.bench.prove.agents_run import Course, Glance, line
 from penstock.core.errors import InputError
-from penstock.spark.pipelines.comparison import Comparison
+from penstock.lab.proofs import agents, agents_figure
+from penstock.lab.proofs.agents_run import Course, Glance, line
+from penstock.lab.queries.comparison import Comparison
 from tests.terminal import assert_fits
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.prove import broker
 from penstock.core.errors import InputError
-from penstock.spark.pipelines.comparison import Comparison
+from penstock.lab.proofs import broker
+from penstock.lab.queries.comparison import Comparison
 from tests.terminal import assert_fits
 
 KILLS = [broker.Kill(away=12.0, next_batch=9.0), broker.Kill(away=11.0, next_batch=14.0)]

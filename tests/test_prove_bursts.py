@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.prove.bursts import FIRST, P95, Spec, judge
-from penstock.bench.prove.bursts_figure import draw
-from penstock.bench.prove.bursts_run import Course, Plan
 from penstock.core.errors import InputError
-from penstock.workloads.arrivals import bellcore
+from penstock.lab.proofs.bursts import FIRST, P95, Spec, judge
+from penstock.lab.proofs.bursts_figure import draw
+from penstock.lab.proofs.bursts_run import Course, Plan
+from penstock.workloads.recorded import bellcore
 
 TARGETS = {0.0: 2.0, P95: 4.0}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.prove import source
-from penstock.bench.prove.proof import Check, Proof
 from penstock.cli.prove import ALL
 from penstock.core.errors import EngineError
-from penstock.spark.local import java
+from penstock.lab.host import java
+from penstock.lab.proofs import source
+from penstock.lab.proofs.proof import Check, Proof
 from tests.shell import Shell
 
 
@@ -99,7 +99,7 @@ def test_all_is_what_the_single_commands_do(
         return HELD
 
     for name in ALL:
-        module = importlib.import_module(f"penstock.bench.prove.{name}")
+        module = importlib.import_module(f"penstock.lab.proofs.{name}")
         monkeypatch.setattr(module, "prove", noted)
     for name in ALL:
         assert prove(name, "--no-save", *how).code == 0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.prove import producer
-from penstock.spark.kafka.speed import BUDGET, ProducerRate
+from penstock.lab.kafka.speed import BUDGET, ProducerRate
+from penstock.lab.proofs import producer
 from tests.terminal import assert_fits
 
 

@@ -19,10 +19,10 @@ from rich.table import Table
 
 from penstock.core.errors import InputError
 from penstock.core.guards import Effect, Guards
-from penstock.core.journal import Entry, Header
 from penstock.core.loop import Decision, State
 from penstock.core.model import Change, OperatorSeen, Proposal, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.history.journal import Entry, Header
 from penstock.report import figure, page, runs, units
 from penstock.report.build import finish
 from penstock.report.series import guards_of, sizes, ticks_of

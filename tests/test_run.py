@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.core.journal import read
+from penstock.history.journal import read
 from tests.fake_spark import without_spark
 from tests.shell import Shell
 

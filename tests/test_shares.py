@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.shares import CpuShares
+from penstock.spark.act.shares import CpuShares
 
 
 @dataclass

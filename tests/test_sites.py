@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import EngineError
-from penstock.spark.local import processes, remains
-from penstock.spark.measure.rest import Rest
-from penstock.spark.sites import namespaces, needs, network, tun
-from penstock.spark.sites.load import loads
-from penstock.spark.sites.network import Sites
-from penstock.spark.sites.ping import tolerance
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.host import leftovers, processes
+from penstock.lab.sites import namespaces, network, requirements, tun
+from penstock.lab.sites.link_load import loads
+from penstock.lab.sites.network import Sites
+from penstock.lab.sites.ping import tolerance
+from penstock.lab.sites.spec import Site, SitesSpec
+from penstock.spark.read.rest import Rest
 from tests.waiting import until
 
-POSSIBLE = needs.probe()
+POSSIBLE = requirements.probe()
 NO_TUN = POSSIBLE.tun or (None if POSSIBLE.realtime else "no real-time priority for it")
 real = pytest.mark.skipif(NO_TUN is not None, reason=f"no TUN: {NO_TUN}")
 netem = pytest.mark.skipif(POSSIBLE.netem is not None, reason=f"no netem: {POSSIBLE.netem}")
@@ -181,7 +181,7 @@ def test_after_an_exception_nothing_is_left(cache: Path) -> None:
             namespace = sites.namespace(name)
             assert namespace is not None
             inodes.append(os.fstat(namespace).st_ino)
-        (run,) = remains.runs(cache)
+        (run,) = leftovers.runs(cache)
         assert run.processes() and len(devices() - before) == 1
         raise ZeroDivisionError
     assert not run.processes() and devices() == before
@@ -220,8 +220,8 @@ def test_a_wrong_round_trip_is_an_error_that_names_it(
 
 CHILD = """
 import sys, time
-from penstock.spark.sites.network import Sites
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.sites.network import Sites
+from penstock.lab.sites.spec import Site, SitesSpec
 with Sites(SitesSpec(sites=(Site(name="a"), Site(name="b", delay=0.001)), emulation="tun")) as s:
     print(next(iter(s.addresses.values())), s.entrance("b"), flush=True)
     time.sleep(600)
@@ -243,7 +243,7 @@ def child() -> tuple[subprocess.Popen[str], int, str]:
 def test_a_killed_owner_leaves_only_a_record_that_the_next_start_removes(cache: Path) -> None:
     process, inode, device = child()
     with process:
-        (run,) = remains.runs(cache)
+        (run,) = leftovers.runs(cache)
         assert device in devices() and len(run.processes()) == 1
         process.kill()
     until("the switch has ended", lambda: not run.processes(), 10)
@@ -264,7 +264,7 @@ def test_an_owner_that_is_told_to_end_cleans_up(
 ) -> None:
     process, inode, device = child()
     with process:
-        (run,) = remains.runs(cache)
+        (run,) = leftovers.runs(cache)
         process.send_signal(number)
         assert process.wait(10) == code
     assert not run.processes() and device not in devices()
@@ -275,7 +275,7 @@ def test_an_owner_that_is_told_to_end_cleans_up(
 @real
 def test_a_dead_switch_is_noticed(cache: Path) -> None:
     with Sites(SPEC) as sites:
-        (run,) = remains.runs(cache)
+        (run,) = leftovers.runs(cache)
         (switch,) = run.processes()
         os.kill(switch, signal.SIGKILL)
         until("it is gone", lambda: not processes.running(switch), 10)

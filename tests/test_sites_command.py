@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.sites import needs
-from penstock.spark.sites.ping import tolerance
+from penstock.lab.sites import requirements as needs
+from penstock.lab.sites.ping import tolerance
 from tests.shell import Shell
 
 WHY_NOT = needs.probe().missing

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.actions import GIVE_UP
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError
 from penstock.core.latency import LatencyMap
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.measure.actions import GIVE_UP
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Executor
-from penstock.spark.executors import ExecutorPool
-from penstock.spark.sites import engine as module
-from penstock.spark.sites.engine import SiteEngine
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.sites import engine as module
+from penstock.lab.sites.engine import SiteEngine
+from penstock.lab.sites.spec import Site, SitesSpec
+from penstock.spark.act.executors import ExecutorPool
 from tests.fake_spark import FakeSpark, executor, look
 
 SPEC = SitesSpec(sites=(Site(name="home", slots=2), Site(name="far", delay=0.1, slots=2, price=3)))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.sites import link
-from penstock.spark.sites.link import Bucket, Conditions, Link, Sway
+from penstock.lab.sites import link
+from penstock.lab.sites.link import Bucket, Conditions, Link, Sway
 
 
 def journey(conditions: Conditions, sent: list[float], size: int = 1000) -> list[float]:

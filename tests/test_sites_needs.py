@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from penstock.core.errors import InputError, MissingError
-from penstock.spark.sites import needs
-from penstock.spark.sites.network import Sites
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.sites import requirements as needs
+from penstock.lab.sites.network import Sites
+from penstock.lab.sites.spec import Site, SitesSpec
 
 
 def possible(**missing: str | None) -> needs.Possible:
@@ -31,7 +31,11 @@ def possible(**missing: str | None) -> needs.Possible:
     ],
 )
 def test_netem_where_there_is_and_tun_under_jitter(
-    monkeypatch: pytest.MonkeyPatch, wanted: str, jitter: bool, here: needs.Possible, chosen: str
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: str,
+    jitter: bool,
+    here: needs.Possible,
+    chosen: str,
 ) -> None:
     monkeypatch.setattr(needs, "probe", lambda: here)
     assert needs.choose(wanted, jitter=jitter) == chosen
@@ -48,7 +52,11 @@ def test_netem_where_there_is_and_tun_under_jitter(
     ],
 )
 def test_what_is_missing_is_said_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, wanted: str, jitter: bool, here: needs.Possible, said: str
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: str,
+    jitter: bool,
+    here: needs.Possible,
+    said: str,
 ) -> None:
     monkeypatch.setattr(needs, "probe", lambda: here)
     with pytest.raises(MissingError, match=f"{said}.*penstock simulate") as caught:
@@ -60,10 +68,10 @@ def test_what_is_missing_is_said_with_the_way_out(
 def test_without_root_nothing_is_made() -> None:
     program = (
         "import os; os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
-        "from penstock.spark.sites import needs; found = needs.probe()\n"
+        "from penstock.lab.sites import requirements; found = requirements.probe()\n"
         "print(found.missing)"
     )
-    preload = "import penstock.spark.sites.needs\n"  # the package may be in root's home
+    preload = "import penstock.lab.sites.requirements\n"  # the package may be in root's home
     done = subprocess.run(
         [sys.executable, "-c", preload + program], capture_output=True, text=True, check=True
     )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.spark.sites.network import routed
-from penstock.spark.sites.ping import checksum
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.sites.network import routed
+from penstock.lab.sites.ping import checksum
+from penstock.lab.sites.spec import Site, SitesSpec
 
 NEAR, FAR = Site(name="near", slots=2), Site(name="far", delay=0.025, slots=3, price=0.5)
 

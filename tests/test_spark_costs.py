@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.batches.batch_cost import HISTORY, LEAST_BATCHES, Cost, fit
+from penstock.batches.snapshot import query_window, snapshot
+from penstock.batches.values import Batch, Stage
 from penstock.core.model import Slot, Snapshot
-from penstock.measure.costs import HISTORY, LEAST_BATCHES, Cost, fit
-from penstock.measure.metrics import query_window, snapshot
-from penstock.measure.values import Batch, Stage
 from penstock.policies import DS2
 
 READ, AGGREGATE = Cost(fixed=0.6, per_record=4e-4), Cost(fixed=0.9, per_record=5e-3)

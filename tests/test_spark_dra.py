@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.cell import Cell, run_cell
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spec import load as load_spec
+from penstock.compare.cell import Cell, run_cell
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import State, plan
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import DECIDING, POLICIES, SparkDra, create, parameters_of
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.settings.settings import load as load_settings

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.stages import KEPT_BATCHES, StageLog
+from penstock.batches.values import Batch, Stage
 from penstock.core.errors import NotReady
 from penstock.core.model import Change, Snapshot
-from penstock.measure.stages import KEPT_BATCHES, StageLog
-from penstock.measure.values import Batch, Stage
 from penstock.spark.engine import SparkEngine
-from penstock.spark.measure.progress import MOST_QUERIES, ProgressLog
+from penstock.spark.read.progress import MOST_QUERIES, ProgressLog
 from tests.fake_driver import FakeDriver, stage, task
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.batches.actions import GIVE_UP, victims
+from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change
-from penstock.measure.actions import GIVE_UP, victims
-from penstock.measure.values import Executor
-from penstock.spark.executors import ExecutorPool
+from penstock.spark.act.executors import ExecutorPool
 from tests.fake_spark import FakeSpark, executor
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.batches.snapshot import query_window
+from penstock.batches.values import Batch
 from penstock.core.codec import from_json, to_json
 from penstock.core.loop import Decision
 from penstock.core.model import OperatorSeen, Proposal, QuerySeen, Slot, Snapshot, SourceSeen
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.measure.metrics import query_window
-from penstock.measure.values import Batch
 from penstock.spark.exporter import Exporter
-from penstock.spark.measure.progress import batch_of
+from penstock.spark.read.progress import batch_of
 from penstock.spark.settings.settings import load
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.batches.latency import intakes_of, latency_of
+from penstock.batches.snapshot import query_window
+from penstock.batches.values import Batch, Source
 from penstock.core.model import QuerySeen
-from penstock.measure.latency import intakes_of, latency_of
-from penstock.measure.metrics import query_window
-from penstock.measure.values import Batch, Source
 
 
 def batch(i: int, start: float, duration: float, *sources: Source, rows: int = 0) -> Batch:

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.batches.partitions import busiest_stage, partitions_of
+from penstock.batches.snapshot import POOL, QueryWindow, query_window, snapshot
+from penstock.batches.stages import upstream_of
+from penstock.batches.values import Batch, Executor, Source, Stage, Task
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import NotReady
 from penstock.core.model import QuerySeen, Slot, Snapshot
 from penstock.core.sanity import believable, idle_for_sure
-from penstock.measure.metrics import POOL, QueryWindow, query_window, snapshot
-from penstock.measure.partitions import busiest_stage, partitions_of
-from penstock.measure.stages import upstream_of
-from penstock.measure.values import Batch, Executor, Source, Stage, Task
 from penstock.policies import DS2
-from penstock.spark.measure.progress import ProgressLog, batch_of
+from penstock.spark.read.progress import ProgressLog, batch_of
 
 PROGRESS = {
     "id": "6dc2d6a9", "runId": "run-1", "name": "demo", "timestamp": "2026-11-15T20:33:28.500Z",

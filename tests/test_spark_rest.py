@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.core.errors import EngineError
-from penstock.spark.measure.rest import Rest
+from penstock.spark.read.rest import Rest
 from tests.fake_driver import EXECUTOR, FakeDriver, stage, task
 
 

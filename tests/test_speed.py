@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.bench import speed
+from benchmarks import speed
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import State, plan

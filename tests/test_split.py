@@ -19,13 +19,13 @@ from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.lag import lag_seconds
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
+from penstock.lab.queries.nexmark_queries import QUERIES
+from penstock.lab.queries.split.hops import pipeline_of
 from penstock.policies import DS2, Dhalion
-from penstock.policies.bottleneck import bottlenecks
+from penstock.policies.signals.bottleneck import bottlenecks
 from penstock.simulator import queries
-from penstock.spark.pipelines.nexmark_queries import QUERIES
 from penstock.spark.split import wire
 from penstock.spark.split.engine import SplitEngine
-from penstock.spark.split.hops import pipeline_of
 from penstock.spark.split.merge import Part, merged
 from penstock.spark.split.wire import Address, Server, ask
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench import spread_speed
-from penstock.bench.spread_speed import DAY, SHORT, Spread, Took, measure
+from benchmarks import spread as spread_speed
+from benchmarks.spread import DAY, SHORT, Spread, Took, measure
 from penstock.core.errors import InputError, MissingError
 
 ALONE = Took(wall=32.0, start=0.0)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
-from penstock.bench import runner
-from penstock.bench.thesis import command, document, figures
-from penstock.bench.thesis.reproduction import Plan, Reproduction
+from penstock.compare import runner
+from penstock.papers.thesis import command, document, figures
+from penstock.papers.thesis.reproduction import Plan, Reproduction
 from tests.paper_commands import check_refused, invoke
 
 TINY = Plan(seeds=2, only=("7.3", "7.19"), minutes=6.0)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.bench.thesis import cells, findings, paper
-from penstock.bench.thesis.judging import Finding, finding, judge, together
+from penstock.papers.judging import Finding, finding, judge, together
+from penstock.papers.thesis import cells, findings, paper
 from tests.thesis_results import made
 
 RULES = {rule.id: rule for rule in findings.RULES}

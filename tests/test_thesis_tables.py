@@ -10,10 +10,10 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from penstock.bench.cell import THESIS_GUARDS
-from penstock.bench.grid import Grid
-from penstock.bench.thesis import accuracy, cells, convergence, extended, improved, optimum, paper
-from penstock.bench.thesis.tables import compare
+from penstock.compare.cell import THESIS_GUARDS
+from penstock.papers.thesis import accuracy, cells, convergence, extended, improved, optimum, paper
+from penstock.papers.thesis.tables import compare
+from penstock.report.grid import Grid
 from penstock.simulator import queries
 from tests.thesis_results import made
 

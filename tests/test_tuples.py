@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.bench.statistics import estimate
+from penstock.compare.statistics import estimate
 from penstock.core.errors import InputError
 from penstock.core.model import Change
 from penstock.queueing.simple import mg1_mean

@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.cell import Cell, run_cell
-from penstock.bench.finish import finish
-from penstock.bench.parcels import Terms, pack, versions, work
-from penstock.bench.results import Results
-from penstock.bench.runner import Task, run
-from penstock.bench.spark.batch_size import CLOSE, TRIGGERS
-from penstock.bench.spark.capacity_file import Capacity, write_capacities
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spec import BenchSpec, load
+from penstock.bench.spread.parcels import Terms, pack, versions, work
 from penstock.bench.twin.capacity import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
-from penstock.core import journal
+from penstock.compare.cell import Cell, run_cell
+from penstock.compare.finish import finish
+from penstock.compare.results import Results
+from penstock.compare.runner import Task, run
 from penstock.core.errors import InputError
+from penstock.history import journal
+from penstock.lab.rig.batch_size import CLOSE, TRIGGERS
+from penstock.lab.rig.capacity_file import Capacity, write_capacities
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
 from penstock.simulator.microbatch import ExecutorProfile, Profile, SourceProfile
 from tests.microbatch_examples import single

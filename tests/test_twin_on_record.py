@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.results import Results
-from penstock.bench.runner import run
 from penstock.bench.twin.validation import EXECUTORS, LAG, Scene, twin_cells, validate
+from penstock.compare.results import Results
+from penstock.compare.runner import run
 
 TWIN = Path(__file__).parents[1] / "examples" / "twin"
 LATE_IN_THE_TWIN = "spark-dra 1800"  # Spark's own allocation grows sooner than its twin

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.bench import trace as traces
-from penstock.bench.results import Results
-from penstock.bench.runner import run
-from penstock.bench.spark.capacity_file import CAPACITY, Capacity
 from penstock.bench.twin.tables import verdict_lines
 from penstock.bench.twin.twin import Twin
 from penstock.bench.twin.validation import Validation, twin_cells, validate
 from penstock.bench.twin.verdicts import verdicts
+from penstock.compare import trace as traces
+from penstock.compare.results import Results
+from penstock.compare.runner import run
 from penstock.core.errors import InputError
+from penstock.lab.rig.capacity_file import CAPACITY, Capacity
 from penstock.simulator.microbatch import Profile
 from tests.shell import Shell
 from tests.twin_examples import (
@@ -310,7 +310,7 @@ def test_a_spec_runs_on_spark_first(
 def test_an_interrupted_validation_leaves_nothing(
     bench: Path, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.bench import runner
+    from penstock.compare import runner
 
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

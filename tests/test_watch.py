@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.local.watch import REGISTERED, Executor, ExecutorWatch
+from penstock.lab.clusters.standalone.watch import REGISTERED, Executor, ExecutorWatch
 from tests.waiting import until
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError
-from penstock.measure.values import Executor
-from penstock.spark.executors import ExecutorPool
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.split.wishes import Wishes
 from tests.fake_spark import FakeSpark, executor
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.cell import Cell, Outcome
 from penstock.bench.spark import runner
-from penstock.bench.spark.capacity_file import Capacity, write_capacities
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.twin.capacity import capacity_of
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import Twin
+from penstock.compare.cell import Cell, Outcome
 from penstock.core.guards import Guards
+from penstock.lab.rig.capacity_file import Capacity, write_capacities
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import Profile, SourceProfile, write_profile
 from tests.microbatch_examples import EXECUTOR, counting, joining
 

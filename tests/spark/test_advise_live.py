@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.core import journal
+from penstock.history import journal
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark

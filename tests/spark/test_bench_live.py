@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.finish import finish
-from penstock.bench.results import Results
-from penstock.bench.spark import capacity, runner
+from penstock.bench.spark import runner
 from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
-from penstock.core import journal
-from penstock.spark.local import remains
+from penstock.compare.cell import Cell, Outcome
+from penstock.compare.finish import finish
+from penstock.compare.results import Results
+from penstock.history import journal
+from penstock.lab.host import leftovers
+from penstock.lab.rig import capacity
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -60,9 +61,9 @@ class Never:
         raise AssertionError("nothing was run")
 
 
-def ours() -> list[remains.Run]:
+def ours() -> list[leftovers.Run]:
     """What clusters of this process have left behind."""
-    return [r for r in remains.runs(remains.cache_folder()) if r.owner.pid == os.getpid()]
+    return [r for r in leftovers.runs(leftovers.cache_folder()) if r.owner.pid == os.getpid()]
 
 
 def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(

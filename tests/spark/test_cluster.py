@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import EngineError, InputError, MissingError
-from penstock.spark.local import cgroups, cluster, java, layout, processes, remains
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.lab.clusters.standalone import cluster, layout
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
+from penstock.lab.host import cgroups, java, leftovers, processes
 from tests.waiting import until
 
 SLOTS, SHARE = 4, 0.4
@@ -32,11 +33,11 @@ def eventually(condition: Callable[[], bool], what: str, *, within: float = 40.0
     until(what, condition, within)
 
 
-def run_of(folder: Path) -> remains.Run:
-    return next(run for run in remains.runs(folder.parents[1]) if run.folder == folder)
+def run_of(folder: Path) -> leftovers.Run:
+    return next(run for run in leftovers.runs(folder.parents[1]) if run.folder == folder)
 
 
-def left_of(run: remains.Run) -> list[object]:
+def left_of(run: leftovers.Run) -> list[object]:
     """What is still there of a run: processes, cgroups, its folder, its record."""
     places = [*run.groups, run.folder, run.record]
     return [*run.processes(), *(place for place in places if place.exists())]
@@ -48,7 +49,7 @@ def backends(started: LocalCluster) -> list[int]:
     return [p for p, c in commands.items() if b"CoarseGrainedExecutorBackend" in c.read_bytes()]
 
 
-def executor_groups(run: remains.Run) -> set[str]:
+def executor_groups(run: leftovers.Run) -> set[str]:
     """Names of the executors' groups, the same in every hierarchy."""
     names = [{entry.name for entry in group.iterdir() if entry.is_dir()} for group in run.groups]
     assert all(some == names[0] for some in names)
@@ -270,7 +271,7 @@ def test_after_stop_nothing_is_left(spark: tuple[LocalCluster, Any], work: Path)
 
 CHILD = """
 import json, sys, time
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 
 def show(cluster, **more):
     seen = {"folder": str(cluster.folder), "limited": cluster.limited}
@@ -377,4 +378,4 @@ def test_without_permission_it_runs_unlimited_and_says_so(open_folder: Path) -> 
     folder = Path(seen["folder"])
     assert open_folder in folder.parents
     assert list(folder.parent.iterdir()) == []
-    assert not processes.with_variable(remains.RUN_VARIABLE, folder.name)
+    assert not processes.with_variable(leftovers.RUN_VARIABLE, folder.name)

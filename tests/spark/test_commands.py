@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.core.journal import read
-from penstock.spark.local import java, remains
+from penstock.history.journal import read
+from penstock.lab.host import java, leftovers
 from tests.shell import Shell
 from tests.waiting import until
 
@@ -43,7 +43,7 @@ sys.exit(7)
 
 def nothing_left() -> bool:
     """What the commands that have ended here left behind; other tests may be running."""
-    return not [run for run in remains.runs(remains.cache_folder()) if run.owner.dead]
+    return not [run for run in leftovers.runs(leftovers.cache_folder()) if run.owner.dead]
 
 
 def test_run_wraps_an_unmodified_script_on_a_local_cluster(tmp_path: Path) -> None:

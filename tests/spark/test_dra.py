@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.results import Results
-from penstock.bench.spark import capacity, runner
-from penstock.bench.spark.allocation import allocation_of
+from penstock.bench.spark import runner
 from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
-from penstock.core import journal
+from penstock.compare.results import Results
+from penstock.history import journal
+from penstock.lab.rig import capacity
+from penstock.lab.rig.allocation import allocation_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.usefixtures("class_data")]
 

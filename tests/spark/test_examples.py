@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.core.journal import read
+from penstock.history.journal import read
 from tests.waiting import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

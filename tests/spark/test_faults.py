@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.prove import faults
-from penstock.core.journal import read
+from penstock.history.journal import read
+from penstock.lab.host import leftovers
+from penstock.lab.proofs import faults
 from penstock.report.runs import JOURNAL
-from penstock.spark.local import remains
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -19,7 +19,7 @@ def test_three_kills_in_the_middle_of_actions_leave_the_result_exact(
 ) -> None:
     monkeypatch.setattr(faults, "BOUND", 600.0)  # how fast is not for a test to judge
     said: list[str] = []
-    before = {run.id for run in remains.runs(remains.cache_folder())}
+    before = {run.id for run in leftovers.runs(leftovers.cache_folder())}
     spec = faults.Spec(queries=("q5",), seconds=10.0, quick=True)
     proof = faults.prove(spec, folder=tmp_path, say=said.append)
     assert proof.held, proof.checks
@@ -30,5 +30,5 @@ def test_three_kills_in_the_middle_of_actions_leave_the_result_exact(
         assert row["registered"] < asked_for, "in flight"
     assert any("the Spark worker was killed (signal 9)" in line for line in said)
     assert len(read(tmp_path / JOURNAL)[1]) > 5
-    left = [run for run in remains.runs(remains.cache_folder()) if run.id not in before]
-    assert [run for run in left if run.owner == remains.Owner.me()] == []
+    left = [run for run in leftovers.runs(leftovers.cache_folder()) if run.id not in before]
+    assert [run for run in left if run.owner == leftovers.Owner.me()] == []

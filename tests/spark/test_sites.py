@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.snapshot import POOL
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Change, Snapshot
-from penstock.measure.metrics import POOL
-from penstock.spark.local import processes, remains
-from penstock.spark.sites import needs
-from penstock.spark.sites.cluster import SiteCluster
-from penstock.spark.sites.engine import SiteEngine
-from penstock.spark.sites.spec import Site, SitesSpec
+from penstock.lab.host import leftovers, processes
+from penstock.lab.sites import requirements as needs
+from penstock.lab.sites.cluster import SiteCluster
+from penstock.lab.sites.engine import SiteEngine
+from penstock.lab.sites.spec import Site, SitesSpec
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark
@@ -139,7 +139,7 @@ def test_a_slot_is_added_where_it_was_asked_for_and_removed(
 
 def test_after_the_end_nothing_is_left(engine: SiteEngine, cluster: SiteCluster) -> None:
     cache = cluster.folder.parents[1]
-    mine = [run for run in remains.runs(cache) if run.owner == remains.Owner.me()]
+    mine = [run for run in leftovers.runs(cache) if run.owner == leftovers.Owner.me()]
     assert len(mine) == 2 and all(run.processes() for run in mine)
     engine.detach()
     cluster.stop()
@@ -147,4 +147,4 @@ def test_after_the_end_nothing_is_left(engine: SiteEngine, cluster: SiteCluster)
     assert not any(place.exists() for run in mine for place in (run.folder, run.record))
     assert not any(group.exists() for run in mine for group in run.groups)
     assert "penstock" not in Path("/proc/net/dev").read_text()
-    assert not processes.with_variable(remains.RUN_VARIABLE, mine[0].id)
+    assert not processes.with_variable(leftovers.RUN_VARIABLE, mine[0].id)

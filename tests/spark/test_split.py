@@ -11,11 +11,11 @@ from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.spark.kafka.broker import LocalBroker
-from penstock.spark.kafka.producer import NexmarkProducer
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
-from penstock.spark.pipelines import nexmark
-from penstock.spark.split.run import SplitRun
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
+from penstock.lab.kafka.broker import LocalBroker
+from penstock.lab.kafka.producer import NexmarkProducer
+from penstock.lab.queries import nexmark
+from penstock.lab.queries.split.run import SplitRun
 from penstock.workloads.nexmark import PRESETS, NexmarkStream
 from penstock.workloads.patterns import Constant
 from tests.waiting import until

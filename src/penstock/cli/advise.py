@@ -108,13 +108,13 @@ def advise(
 
 
 def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_json: bool) -> None:
-    from penstock.core.journal import Header
     from penstock.core.loop import Loop
+    from penstock.history.journal import Header
     from penstock.policies import POLICIES, create, wants_arrivals
     from penstock.spark.foreign.address import find
     from penstock.spark.foreign.engine import ForeignEngine
     from penstock.spark.foreign.summary import summarise
-    from penstock.spark.witnesses import Witnesses
+    from penstock.spark.reporting import Witnesses
 
     def write(line: str) -> None:
         typer.echo(line, err=as_json)

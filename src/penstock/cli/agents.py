@@ -14,9 +14,9 @@ from penstock.cli.options import AsJson, NoSave, Out, pairs
 from penstock.core.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from penstock.agents.outcome import Outcome
-    from penstock.agents.plan import Plan
     from penstock.decentralized import Probabilistic
+    from penstock.lab.agents.pipeline.outcome import Outcome
+    from penstock.lab.agents.pipeline.plan import Plan
 
 OUTCOME = "outcome.json"
 _LOAD, _AGENTS, _FAULTS = "Pipeline and load", "Agents", "Faults"
@@ -83,11 +83,11 @@ def agents(
 
     One process per instance. At the end every record is accounted for, or it fails.
     """
-    from penstock.agents.pipeline import Operator, Pipeline
-    from penstock.agents.plan import Plan
-    from penstock.agents.run import run
-    from penstock.agents.sites import Site
     from penstock.cli.agents_view import AgentsView
+    from penstock.lab.agents.pipeline.operators import Operator, Pipeline
+    from penstock.lab.agents.pipeline.plan import Plan
+    from penstock.lab.agents.pipeline.run import run
+    from penstock.lab.agents.pipeline.sites import Site
     from penstock.report.runs import check_writable
 
     if kill and kill_keeper:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from penstock.agents.outcome import Outcome, Sample
-    from penstock.agents.pipeline import Pipeline
+    from penstock.lab.agents.pipeline.operators import Pipeline
+    from penstock.lab.agents.pipeline.outcome import Outcome, Sample
 
 EVERY = 5.0  # seconds between two lines where there is no terminal
 

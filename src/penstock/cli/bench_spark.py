@@ -13,11 +13,11 @@ from penstock.core.errors import EngineError, InputError
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
-    from penstock.bench.cell import Cell
     from penstock.bench.spark.compressed import Moment
     from penstock.bench.spark.runner import Failure
-    from penstock.bench.spark.settings import SparkSettings
     from penstock.bench.specs.spec import BenchSpec
+    from penstock.compare.cell import Cell
+    from penstock.lab.rig.settings import SparkSettings
 
 EVERY = 10.0  # minutes of thesis time between two lines where there is no terminal
 
@@ -98,8 +98,8 @@ class BenchView:
 
 def check_servers(servers: str | None, settings: SparkSettings | None) -> None:
     """That a Kafka that was given is wanted, and there."""
-    from penstock.bench.spark.settings import KAFKA
-    from penstock.spark.kafka.cluster import KafkaCluster
+    from penstock.lab.kafka.cluster import KafkaCluster
+    from penstock.lab.rig.settings import KAFKA
 
     if servers is None:
         return

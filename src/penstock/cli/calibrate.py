@@ -14,7 +14,7 @@ from penstock.cli.options import AsJson, NoSave, Out
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.bench.calibrate import Calibration, CalibrationSpec
+    from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec
 
 NOT_WITH_PROFILE = ("rows", "out", "no_save")
 ONLY_WITH_PROFILE = ("like", "bootstrap_servers", "force", "quick")
@@ -73,9 +73,9 @@ def calibrate(
     _check_together(context, profile, like)
     sizes = _sizes(executors)
     if profile is not None:
-        from penstock.bench.profile.plan import REPEATS, ProfileSpec
-        from penstock.bench.spark.settings import SparkSettings
         from penstock.cli.calibrate_profile import measure_profile, settings_like, sizes_for
+        from penstock.lab.calibrate.profile.plan import REPEATS, ProfileSpec
+        from penstock.lab.rig.settings import SparkSettings
 
         if like is not None:
             settings = settings_like(like)
@@ -94,7 +94,7 @@ def calibrate(
         )
         measure_profile(wanted, profile, servers=bootstrap_servers, force=force, as_json=as_json)
         return
-    from penstock.bench.calibrate import CalibrationSpec
+    from penstock.lab.calibrate.throughput import CalibrationSpec
     from penstock.report.runs import check_writable
 
     spec = CalibrationSpec(
@@ -121,7 +121,7 @@ def calibrate(
 
 
 def _measure(spec: CalibrationSpec) -> Calibration:
-    from penstock.bench.calibrate import calibrate as measure
+    from penstock.lab.calibrate.throughput import calibrate as measure
 
     with output.progress() as bar:
         task = bar.add_task("starting", total=spec.repeats * len(spec.sizes))

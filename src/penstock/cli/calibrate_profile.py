@@ -10,9 +10,9 @@ from penstock.cli import output
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.bench.profile.measure import Measured
-    from penstock.bench.profile.plan import ProfileSpec
-    from penstock.bench.spark.settings import SparkSettings
+    from penstock.lab.calibrate.profile.measure import Measured
+    from penstock.lab.calibrate.profile.plan import ProfileSpec
+    from penstock.lab.rig.settings import SparkSettings
 
 
 def settings_like(path: Path) -> SparkSettings:
@@ -38,7 +38,7 @@ def measure_profile(
     plan: ProfileSpec, path: Path, *, servers: str | None, force: bool, as_json: bool
 ) -> None:
     """Measure a profile and write it."""
-    from penstock.bench.profile.plan import seconds_of
+    from penstock.lab.calibrate.profile.plan import seconds_of
     from penstock.simulator.microbatch import write_profile
 
     _check_file(path, force=force)
@@ -69,7 +69,7 @@ def _check_file(path: Path, *, force: bool) -> None:
 
 
 def _measure(plan: ProfileSpec, servers: str | None) -> Measured:
-    from penstock.bench.profile.measure import measure
+    from penstock.lab.calibrate.profile.measure import measure
 
     with output.progress() as bar:
         task = bar.add_task("starting", total=None)
@@ -102,7 +102,7 @@ def _document(found: Measured, path: Path) -> dict[str, Any]:
 
 
 def _show(found: Measured) -> None:
-    from penstock.bench.profile.tables import explained_table, numbers_table, stages_table
+    from penstock.lab.calibrate.profile.tables import explained_table, numbers_table, stages_table
 
     screen = output.console()
     for table in (stages_table, numbers_table, explained_table):

@@ -105,12 +105,12 @@ def compare(
 def _plan(
     policies: str, fields: dict[str, Any], guards: str, minutes: float | None, seeds: int
 ) -> BenchSpec:
-    from penstock.bench.cell import Cell
-    from penstock.bench.defaults import workload_minutes
-    from penstock.bench.labels import key_of, policy_label
-    from penstock.bench.specs.check import check_cell
-    from penstock.bench.specs.guards_table import guards_of
     from penstock.bench.specs.spec import BenchSpec, seed_range
+    from penstock.compare.cell import Cell
+    from penstock.compare.check import check_cell
+    from penstock.compare.defaults import workload_minutes
+    from penstock.compare.guards_table import guards_of
+    from penstock.compare.labels import key_of, policy_label
     from penstock.policies import create, parameters_of
     from penstock.workloads import patterns
 
@@ -154,9 +154,9 @@ def _query_key(fields: dict[str, Any]) -> str:
 def _run(
     plan: BenchSpec, base: str | None, workers: int | None, out: Path | None, as_json: bool
 ) -> None:
-    from penstock.bench.finish import finish, summarize
-    from penstock.bench.start import create_folder
-    from penstock.bench.view import base_of
+    from penstock.compare.finish import finish, summarize
+    from penstock.compare.groups import base_of
+    from penstock.compare.start import create_folder
     from penstock.report import runs
 
     base_of(plan.cells, base)  # a wrong name fails now, not after the runs
@@ -172,8 +172,8 @@ def _run(
 
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:
-    from penstock.bench.finish import summarize
-    from penstock.bench.results import Results
+    from penstock.compare.finish import summarize
+    from penstock.compare.results import Results
     from penstock.report import runs
 
     results = Results.load(runs.find(run, out))

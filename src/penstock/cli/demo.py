@@ -37,9 +37,9 @@ def demo(
     Then compare its result with a batch run over the same events: no row missing, none too
     many, or it fails.
     """
-    from penstock.bench.demo import HIGH, LOW, DemoSpec, run_demo
     from penstock.cli.live import LiveView
     from penstock.core.errors import EngineError
+    from penstock.lab.demo import HIGH, LOW, DemoSpec, run_demo
     from penstock.policies import create, spark_dra
     from penstock.report.runs import check_writable
 

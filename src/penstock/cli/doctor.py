@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import console, print_json
-from penstock.spark.kafka.jars import check as kafka
-from penstock.spark.sites.needs import check as sites
+from penstock.lab.kafka.jars import check as kafka
+from penstock.lab.sites.requirements import check as sites
 
 if TYPE_CHECKING:
-    from penstock.spark.local.machine import Check
+    from penstock.lab.host.probes import Check
 
 NEEDED = ("java", "pyspark")  # without them nothing runs on Spark; the rest is optional
 MISSING = 3
@@ -23,7 +23,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Tell what this machine has, what each part enables, and how to get what is missing."""
-    from penstock.spark.local.machine import checks
+    from penstock.lab.host.probes import checks
 
     found = [*checks(), sites(), kafka()]
     missing = [c.name for c in found if _needed(c) and not c.ok]

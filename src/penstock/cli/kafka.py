@@ -14,7 +14,7 @@ from penstock.cli.options import AsJson, pairs
 from penstock.core.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from penstock.spark.kafka.producer import Progress
+    from penstock.lab.kafka.producer import Progress
     from penstock.workloads.nexmark import Table
 
 LOOK = 0.2  # seconds between looks at the broker
@@ -45,8 +45,8 @@ def broker(
     The first time it is downloaded. It listens on this machine only and
     asks for no password.
     """
-    from penstock.spark.kafka.broker import LocalBroker
-    from penstock.spark.local.daemons import tail
+    from penstock.lab.clusters.standalone.daemons import tail
+    from penstock.lab.kafka.broker import LocalBroker
 
     with LocalBroker(port=port, data=data, say=output.say) as running:
         screen = output.console()
@@ -114,7 +114,7 @@ def produce(
 
     Started again with the same options and --start, it goes on where it was.
     """
-    from penstock.spark.kafka.producer import NexmarkProducer
+    from penstock.lab.kafka.producer import NexmarkProducer
     from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
     from penstock.workloads.patterns import create, duration
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from penstock.core.journal import Entry
+    from penstock.history.journal import Entry
     from penstock.report.build import Finished
     from penstock.report.summary import Summary
 

@@ -16,7 +16,7 @@ from penstock.cli import output
 from penstock.cli.options import AsJson, NoSave, Out
 
 if TYPE_CHECKING:
-    from penstock.bench.prove.proof import Proof
+    from penstock.lab.proofs.proof import Proof
 
 RUNS = Path("runs")
 ALL = ("source", "producer", "reaction", "overhead", "faults", "broker", "scaling")  # but the soak
@@ -215,11 +215,11 @@ def _work(name: str, quick: bool, **given: Any) -> Work:
 
 def _proof(name: str) -> Any:
     """The module of a proof; they import Spark, so say first what is missing for that."""
-    from penstock.spark.local.java import find_java, find_spark
+    from penstock.lab.host.java import find_java, find_spark
 
     find_java()
     find_spark()
-    return importlib.import_module(f"penstock.bench.prove.{name}")
+    return importlib.import_module(f"penstock.lab.proofs.{name}")
 
 
 # ---- running and showing --------------------------------------------------------------------
@@ -227,7 +227,7 @@ def _proof(name: str) -> Any:
 
 def _finish(work: list[Work], out: Path, no_save: bool, as_json: bool) -> None:
     """Run the proofs, show each as it is done, and leave with the exit code of all."""
-    from penstock.bench.prove.proof import keep
+    from penstock.lab.proofs.proof import keep
     from penstock.report.runs import check_writable
 
     if not no_save:
@@ -275,7 +275,7 @@ def _folder(name: str, spec: Any, out: Path, no_save: bool) -> Iterator[Path]:
 
 
 def _show(proof: Proof, folder: Path | None) -> None:
-    from penstock.bench.prove.tables import checks_table, details_table
+    from penstock.lab.proofs.tables import checks_table, details_table
 
     screen = output.console()
     screen.print()

@@ -32,9 +32,8 @@ class Options:
 class Paper:
     """How a paper is reproduced: the module that runs it, and the options it has of its own.
 
-    ``penstock.cli.reproduce_paper`` runs all that have a ``penstock.bench.<paper>.command``,
-    ``penstock.cli.reproduce_on_spark`` those that have a ``penstock.bench.<package>.command`` and
-    need Spark at sites.
+    ``penstock.cli.reproduce_paper`` runs the ``command`` of its ``package``, the paper's name
+    if empty, and ``penstock.cli.reproduce_on_spark`` those that need Spark at sites.
     """
 
     runs: str = "penstock.cli.reproduce_paper"
@@ -47,11 +46,11 @@ ON_SPARK = "penstock.cli.reproduce_on_spark"
 PAPERS: Mapping[str, Paper] = {
     "thesis": Paper(runs="penstock.cli.reproduce_thesis", only=True, extended=True),
     "mead": Paper(extended=True),
-    "gesscale": Paper(extended=True),
-    "geo": Paper(),
+    "gesscale": Paper(extended=True, package="gesscale.simulated"),
+    "geo": Paper(package="geo.simulated"),
     "decentralized": Paper(),
-    "gesscale-on-spark": Paper(runs=ON_SPARK, package="gesscale_spark"),
-    "geo-on-spark": Paper(runs=ON_SPARK, package="geo_spark"),
+    "gesscale-on-spark": Paper(runs=ON_SPARK, package="gesscale.spark"),
+    "geo-on-spark": Paper(runs=ON_SPARK, package="geo.spark"),
 }
 
 

@@ -7,17 +7,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from penstock.bench.lanes import Progress
-from penstock.bench.reproduction import Reproduction
 from penstock.cli import output
 from penstock.cli.reproduce import PAPERS, Options
 from penstock.cli.reproduce_paper import Written, begun, finish, going_on
 from penstock.core.errors import InputError
-from penstock.spark.sites import needs
+from penstock.lab.sites import requirements
+from penstock.papers.lanes import Progress
+from penstock.papers.reproduction import Reproduction
 
 
 class Command(Written, Protocol):
-    """What a ``penstock.bench.<package>.command`` offers."""
+    """What a ``penstock.papers.<package>.command`` offers."""
 
     def tasks(self, plan: Any) -> list[Any]:
         """What is to be run."""
@@ -32,10 +32,10 @@ class Command(Written, Protocol):
 
 def reproduce(paper: str, options: Options) -> None:
     """Run, judge, show."""
-    command = cast(Command, import_module(f"penstock.bench.{PAPERS[paper].package}.command"))
+    command = cast(Command, import_module(f"penstock.papers.{PAPERS[paper].package}.command"))
     if options.workers is not None:
         raise InputError(f"--workers: {paper} measures, one run at a time; leave it out")
-    needs.choose("auto", jitter=False)  # what is missing is said before a folder is made
+    requirements.choose("auto", jitter=False)  # what is missing is said before a folder is made
     output.quiet_spark()
     plan, folder = begun(paper, command, options)
     output.say(f"{len(command.tasks(plan))} runs into {folder}")

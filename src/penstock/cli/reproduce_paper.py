@@ -1,4 +1,4 @@
-"""``penstock reproduce`` for papers that have a ``penstock.bench.<paper>.command``."""
+"""``penstock reproduce`` for papers that have a ``penstock.papers.<paper>.command``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from penstock.bench import lanes, reproduction
-from penstock.bench.lanes import Progress
-from penstock.bench.reproduction import Reproduction
-from penstock.bench.write_up import Told, WriteUp
 from penstock.cli import output
-from penstock.cli.reproduce import Options
+from penstock.cli.reproduce import PAPERS, Options
+from penstock.papers import lanes, reproduction
+from penstock.papers.lanes import Progress
+from penstock.papers.reproduction import Reproduction
+from penstock.papers.write_up import Told, WriteUp
 from penstock.report import runs
 
 
@@ -56,7 +56,8 @@ class Command(Written, Protocol):
 
 def reproduce(paper: str, options: Options) -> None:
     """Run, judge, show."""
-    command = cast(Command, import_module(f"penstock.bench.{paper}.command"))
+    package = PAPERS[paper].package or paper
+    command = cast(Command, import_module(f"penstock.papers.{package}.command"))
     lanes.check(options.workers)
     plan, folder = begun(paper, command, options)
     output.say(f"{command.size(plan)} cells × {plan.seeds} seeds into {folder}")

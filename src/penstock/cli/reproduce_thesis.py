@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.bench.thesis import accuracy, command, improved
-from penstock.bench.thesis.reproduction import CALIBRATION, FIRST_SEED, Plan, Reproduction
 from penstock.cli import output
 from penstock.cli.reproduce import Options
+from penstock.papers.thesis import accuracy, command, improved
+from penstock.papers.thesis.reproduction import CALIBRATION, FIRST_SEED, Plan, Reproduction
 from penstock.report import runs
 
 

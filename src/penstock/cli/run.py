@@ -31,11 +31,11 @@ from penstock.cli.options import (
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
+    from penstock.lab.clusters.standalone.cluster import LocalCluster
+    from penstock.lab.sites.cluster import SiteCluster
     from penstock.spark.autoscaler import Autoscaler
     from penstock.spark.freeze import KillSwitch
-    from penstock.spark.local.cluster import LocalCluster
     from penstock.spark.settings.settings import Settings
-    from penstock.spark.sites.cluster import SiteCluster
 
 LOOK = 0.2  # seconds between looks for a session
 FLAGS = {
@@ -110,7 +110,7 @@ def run(
         raise InputError("give either --local-cluster or --sites, not both")
     room, flag, places = local_cluster, "--local-cluster", None
     if sites is not None:
-        from penstock.spark.sites.spec import SitesSpec
+        from penstock.lab.sites.spec import SitesSpec
 
         places = SitesSpec.read(sites)
         room, flag = places.slots, "--sites"
@@ -126,14 +126,14 @@ def run(
         stack.enter_context(output.log_to_stderr())
         cluster: LocalCluster | SiteCluster | None = None
         if local_cluster is not None:
-            from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+            from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 
             spec = ClusterSpec(slots=local_cluster, cpu_share=cpu_share)
             cluster = stack.enter_context(LocalCluster(spec, say=output.say))
             conf = cluster.conf(start_with=settings.guards.minimum)
             stack.enter_context(_defaults(cluster, conf))
         elif places is not None:
-            from penstock.spark.sites.cluster import SiteCluster
+            from penstock.lab.sites.cluster import SiteCluster
 
             first = places.nearest(settings.guards.minimum)
             cluster = stack.enter_context(SiteCluster(places, start_on=first, say=output.say))
@@ -210,7 +210,7 @@ class _Attacher:
                 self._autoscaler.stop()
             try:
                 if self._cluster is not None:
-                    from penstock.spark.local.driver import settle
+                    from penstock.lab.clusters.standalone.sessions import settle
 
                     settle(session)
                 self._autoscaler = self._attached(session)
@@ -239,7 +239,7 @@ class _Attacher:
 @contextmanager
 def _defaults(cluster: LocalCluster | SiteCluster, conf: Mapping[str, str]) -> Iterator[None]:
     """Give the cluster's settings to any session that the script makes, as Spark's defaults."""
-    from penstock.spark.local.driver import environment
+    from penstock.lab.clusters.standalone.sessions import environment
 
     folder = cluster.folder / "conf"
     folder.mkdir()

@@ -18,9 +18,9 @@ from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 
 if TYPE_CHECKING:
-    from penstock.core.journal import Entry, Header
     from penstock.core.loop import Decision, State
     from penstock.core.ports import Engine, Policy
+    from penstock.history.journal import Entry, Header
     from penstock.report.runs import Recording
 
 
@@ -143,9 +143,9 @@ def simulate(
 
     The defaults are the thesis's query 1 under its cosine load, with its guards.
     """
-    from penstock.bench.cell import Cell
-    from penstock.bench.defaults import workload_minutes
-    from penstock.core.journal import Header
+    from penstock.compare.cell import Cell
+    from penstock.compare.defaults import workload_minutes
+    from penstock.history.journal import Header
     from penstock.policies import parameters_of
     from penstock.simulator import FluidEngine
     from penstock.workloads import patterns
@@ -230,8 +230,8 @@ def _run(
     save: tuple[Path, str, dict[str, Any]] | None,
 ) -> tuple[list[Entry], Path | None]:
     """Run the loop; what Ctrl-C leaves behind is a valid run up to there."""
-    from penstock.core.journal import Entry
     from penstock.core.loop import Loop
+    from penstock.history.journal import Entry
     from penstock.report import runs
     from penstock.report.build import finish
 

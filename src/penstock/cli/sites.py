@@ -15,9 +15,9 @@ from penstock.cli.options import AsJson
 from penstock.core.errors import InputError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.spark.sites.load import Load
-    from penstock.spark.sites.network import Sites
-    from penstock.spark.sites.spec import Emulation, Site, SitesSpec
+    from penstock.lab.sites.link_load import Load
+    from penstock.lab.sites.network import Sites
+    from penstock.lab.sites.spec import Emulation, Site, SitesSpec
 
 LOOK = 2.0  # seconds between looks whether the sites are still connected
 MOST_COLUMNS = 6  # sites whose round trips fit beside each other
@@ -53,8 +53,8 @@ def sites(
     way into the site: the round trip between two sites is the sum of theirs.
     While it stays, a line such as `oslo=80ms` changes a site. Needs root.
     """
-    from penstock.spark.sites.load import loads
-    from penstock.spark.sites.network import Sites
+    from penstock.lab.sites.link_load import loads
+    from penstock.lab.sites.network import Sites
 
     spec = _spec(file, site or [], home, jitter, emulation)
     if load is not None and not 0 < load <= 600:
@@ -77,8 +77,8 @@ def _spec(
     jitter: str | None,
     emulation: str | None,
 ) -> SitesSpec:
-    from penstock.core.toml_file import seconds
-    from penstock.spark.sites.spec import Site, SitesSpec
+    from penstock.lab.sites.spec import Site, SitesSpec
+    from penstock.spark.settings.toml_file import seconds
 
     if (file is None) == (not texts):
         raise InputError("give either a file of sites or several --site NAME=DELAY")

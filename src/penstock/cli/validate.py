@@ -19,10 +19,10 @@ from penstock.core.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from penstock.bench.cell import Cell
-    from penstock.bench.results import Results
     from penstock.bench.spark.runner import Failure
     from penstock.bench.twin.validation import Validation
+    from penstock.compare.cell import Cell
+    from penstock.compare.results import Results
 
 DOCUMENT, TABLES, TWIN = "validation.json", "tables.txt", "twin"
 
@@ -49,10 +49,10 @@ def validate(
 
     A spec is run on Spark first. A bound that does not hold is a result: exit code 0.
     """
-    from penstock.bench.results import Results
     from penstock.bench.twin.validation import twin_cells
     from penstock.bench.twin.validation import validate as compare
     from penstock.cli.bench_spark import raise_missing
+    from penstock.compare.results import Results
     from penstock.report import runs
 
     check_workers(workers)
@@ -77,11 +77,11 @@ def validate(
 
 def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]:
     """The folder of a bench on Spark, which is run now if a spec was given; what failed."""
-    from penstock.bench.finish import is_bench
     from penstock.bench.specs.spec import load
-    from penstock.bench.start import create_folder
     from penstock.bench.twin.profiles import read_profiles
     from penstock.cli.bench_spark import run_spark_plan
+    from penstock.compare.finish import is_bench
+    from penstock.compare.start import create_folder
     from penstock.report import runs
 
     if not Path(source).is_file():
@@ -122,7 +122,7 @@ def _config(folder: Path, profiles: Path, spark: Results) -> dict[str, Any]:
 
 def _play(cells: Sequence[Cell], spark: Results, folder: Path, workers: int | None) -> Results:
     """The same runs in the twin."""
-    from penstock.bench.runner import run
+    from penstock.compare.runner import run
 
     seeds = [s for s in spark.seeds if any(s in spark.seeds_of(cell.key) for cell in cells)]
     total = len(cells) * len(seeds)

@@ -15,19 +15,19 @@ from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
-from penstock.policies.gesscale import Gesscale
-from penstock.policies.gesscale_plus import GesscalePlus
+from penstock.policies.gesscale.gesscale import Gesscale
+from penstock.policies.gesscale.gesscale_plus import GesscalePlus
+from penstock.policies.gesscale.mdl_nlunaware import MdlNlunaware
+from penstock.policies.gesscale.thr_nlaware import ThrNlaware
+from penstock.policies.gesscale.thr_nlunaware import ThrNlunaware
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga
-from penstock.policies.mdl_nlunaware import MdlNlunaware
-from penstock.policies.mead import Mead, MeadKingman, MeadMg1
-from penstock.policies.mead_plus import MeadPlus
+from penstock.policies.mead.mead import Mead, MeadKingman, MeadMg1
+from penstock.policies.mead.mead_plus import MeadPlus
 from penstock.policies.proactive import Proactive
 from penstock.policies.spark_dra import SparkDra
 from penstock.policies.static import Static
-from penstock.policies.thr_nlaware import ThrNlaware
-from penstock.policies.thr_nlunaware import ThrNlunaware
 
 __all__ = [
     "DECIDING",

@@ -10,8 +10,8 @@ from penstock.core.model import Need, Placement, Proposal, Slot, Snapshot
 from penstock.core.sanity import idle_for_sure
 from penstock.decentralized.draws import draw, salt
 from penstock.decentralized.policy import Probabilistic, check_thresholds
-from penstock.policies.bottleneck import shares_add_up
-from penstock.policies.reason import listed
+from penstock.policies.signals.bottleneck import shares_add_up
+from penstock.policies.signals.reason import listed
 
 
 class Memory(TypedDict):

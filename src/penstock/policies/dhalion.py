@@ -8,9 +8,9 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.policies.bottleneck import BACKPRESSURED, backpressure_of, bottlenecks
-from penstock.policies.lag import PERIOD, Lags, lag_rate, remember_lag
-from penstock.policies.reason import listed
+from penstock.policies.signals.bottleneck import BACKPRESSURED, backpressure_of, bottlenecks
+from penstock.policies.signals.lag import PERIOD, Lags, lag_rate, remember_lag
+from penstock.policies.signals.reason import listed
 
 MOST_BACKPRESSURE = 0.9  # of an operator's time; so no action does more than × 10
 MOST_GROWTH = 1.0 / (1.0 - MOST_BACKPRESSURE)

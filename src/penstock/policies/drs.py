@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.policies.demand import demand_of
+from penstock.policies.signals.demand import demand_of
 
 MOST_SLOTS = 100_000  # of all operators: no cluster has more
 

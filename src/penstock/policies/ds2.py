@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.quick import maker
-from penstock.policies.demand import demand_of
-from penstock.policies.reason import NAMED, foremost
+from penstock.policies.signals.demand import demand_of
+from penstock.policies.signals.reason import NAMED, foremost
 
 _need, _proposal = maker(Need), maker(Proposal)
 BOUNDLESS = 1e6  # slots; stands for the infinite parallelism of a division by a busy time of 0

@@ -8,11 +8,11 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.backlog import backlog_of, smoothed
-from penstock.policies.catch_up import Pace, Waste, check_pace, no_waste
-from penstock.policies.demand import demand_of
-from penstock.policies.learned import Learned, learn, load_of, steadied
-from penstock.policies.windows import Samples
+from penstock.policies.signals.backlog import backlog_of, smoothed
+from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.demand import demand_of
+from penstock.policies.signals.learned import Learned, learn, load_of, steadied
+from penstock.policies.signals.windows import Samples
 
 
 class Memory(TypedDict):

@@ -8,9 +8,9 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.policies.reason import foremost
-from penstock.policies.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
-from penstock.policies.windows import Samples, most, remember
+from penstock.policies.signals.reason import foremost
+from penstock.policies.signals.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
+from penstock.policies.signals.windows import Samples, most, remember
 
 
 class Memory(TypedDict):

@@ -8,13 +8,13 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.backlog import backlog_of, smoothed, stopped
-from penstock.policies.catch_up import Pace, Waste, check_pace, no_waste
-from penstock.policies.cpu_range import CpuRange, base_of, learn_cpu
-from penstock.policies.demand import demand_of
 from penstock.policies.hpa_cpu import pool_cpu
-from penstock.policies.learned import Learned, learn, load_of, steadied
-from penstock.policies.windows import Samples
+from penstock.policies.signals.backlog import backlog_of, smoothed, stopped
+from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.cpu_range import CpuRange, base_of, learn_cpu
+from penstock.policies.signals.demand import demand_of
+from penstock.policies.signals.learned import Learned, learn, load_of, steadied
+from penstock.policies.signals.windows import Samples
 
 NARROW = 0.05  # base and ceiling (or target) closer than this: CPU says nothing of the load
 

@@ -8,11 +8,11 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.backlog import backlog_of
-from penstock.policies.catch_up import Pace, Waste, check_pace, no_waste
 from penstock.policies.ds2_plus import busy_slots, check_sizing
-from penstock.policies.forecast import Outlook, errors_of, look_ahead, no_outlook
-from penstock.policies.learned import Learned, learn, steadied
+from penstock.policies.signals.backlog import backlog_of
+from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.forecast import Outlook, errors_of, look_ahead, no_outlook
+from penstock.policies.signals.learned import Learned, learn, steadied
 
 
 class Memory(TypedDict):

@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from penstock.agents.outcome import Outcome
-from penstock.agents.pipeline import Pipeline
+from penstock.lab.agents.pipeline.operators import Pipeline
+from penstock.lab.agents.pipeline.outcome import Outcome
 from penstock.report import units
 from penstock.report.figure import BLUE, DPI, GREY, INK, ORANGE, POOLS, STYLE, WIDTH
 

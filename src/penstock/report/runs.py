@@ -4,7 +4,7 @@
 
     runs/<UTC time>-<name>/
         config.json        what was run, with every effective parameter
-        decisions.jsonl    the journal (penstock.core.journal)
+        decisions.jsonl    the journal (penstock.history.journal)
         metrics.parquet    one row per tick and operator
         report.png         the picture
         report.html        the page
@@ -26,9 +26,9 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from penstock.core.errors import InputError
-from penstock.core.journal import Entry, Header, Journal, read
 from penstock.core.loop import Decision, State
 from penstock.core.model import OperatorSeen
+from penstock.history.journal import Entry, Header, Journal, read
 
 CONFIG = "config.json"
 JOURNAL = "decisions.jsonl"

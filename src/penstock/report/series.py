@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.core.guards import lag_seconds
-from penstock.core.journal import Entry
 from penstock.core.loop import Decision
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Snapshot
+from penstock.history.journal import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

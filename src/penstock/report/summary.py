@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.guards import Guards
-from penstock.core.journal import Entry, Header
 from penstock.core.model import Rescale
+from penstock.history.journal import Entry, Header
 from penstock.policies import POLICIES, create
 from penstock.report.series import Tick, pools_of, ticks_of
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from penstock.core.journal import Entry
+from penstock.history.journal import Entry
 from penstock.report import units
 from penstock.report.series import Tick, guards_of, sizes, ticks_of
 from penstock.report.style import plain_table

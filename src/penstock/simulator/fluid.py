@@ -13,7 +13,7 @@ from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
 from penstock.core.quick import maker
 from penstock.simulator import kernel as k
 from penstock.simulator.actions import Actions
-from penstock.simulator.arrivals import cumulative
+from penstock.simulator.inflow import cumulative
 from penstock.simulator.series import OperatorTotals, Series, Totals
 from penstock.simulator.spec import FluidSpec
 from penstock.workloads.patterns import Pattern

@@ -10,6 +10,9 @@ from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Mode, State
 from penstock.core.ports import Policy
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.sites.cluster import SiteCluster
+from penstock.lab.sites.engine import SiteEngine
 from penstock.policies import (
     POLICIES,
     SparkDra,
@@ -21,11 +24,8 @@ from penstock.policies import (
 from penstock.spark.controller import Controller
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
-from penstock.spark.local.cluster import LocalCluster
 from penstock.spark.settings.keys import SPARK
 from penstock.spark.settings.settings import PRODUCTION, Settings, load, with_policy
-from penstock.spark.sites.cluster import SiteCluster
-from penstock.spark.sites.engine import SiteEngine
 
 __all__ = ["PRODUCTION", "Autoscaler"]
 

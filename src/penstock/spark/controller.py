@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from typing import Protocol, Self
 
 from penstock.core.errors import EngineError, InputError, NotReady
-from penstock.core.journal import Header
 from penstock.core.loop import Decision, Loop, State
 from penstock.core.ports import Engine, Policy
+from penstock.history.journal import Header
 from penstock.policies import create
 from penstock.spark.freeze import KillSwitch
+from penstock.spark.reporting import Witnesses
 from penstock.spark.settings.settings import Settings
-from penstock.spark.witnesses import Witnesses
 
 log = logging.getLogger("penstock")
 

@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.batches.partitions import PartitionLog
+from penstock.batches.snapshot import POOL, snapshot
+from penstock.batches.stages import StageLog
+from penstock.batches.values import Batch, Executor, Stage
+from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.measure.batch_arrivals import ArrivalBook
-from penstock.measure.metrics import POOL, snapshot
-from penstock.measure.partitions import PartitionLog
-from penstock.measure.stages import StageLog
-from penstock.measure.values import Batch, Executor, Stage
-from penstock.measure.window import windows_of
-from penstock.spark.executors import ExecutorPool
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.cpu import CpuMeter
-from penstock.spark.measure.progress import ProgressLog
-from penstock.spark.measure.rest import Rest
-from penstock.spark.shares import FULL, CpuShares
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.spark.act.executors import ExecutorPool
+from penstock.spark.act.shares import FULL, CpuShares
+from penstock.spark.read.cpu import CpuMeter
+from penstock.spark.read.progress import ProgressLog
+from penstock.spark.read.rest import Rest
 
 POLL = 0.5  # seconds between looks while an action is timed
 

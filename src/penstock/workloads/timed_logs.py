@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.workloads.arrivals import bellcore
 from penstock.workloads.logs import LogLines
 from penstock.workloads.pattern import Floats
+from penstock.workloads.recorded import bellcore
 
 
 @dataclass(frozen=True)

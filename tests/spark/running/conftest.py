@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.local.cluster import ClusterSpec, LocalCluster
+from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 
 SLOTS = 3
 

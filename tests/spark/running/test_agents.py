@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.saturation import resize
 from penstock.decentralized.policy import Probabilistic
-from penstock.spark.agents.host import Applications
-from penstock.spark.agents.local import LocalAgents, executors_of
-from penstock.spark.agents.setup import Ways
-from penstock.spark.local.cluster import LocalCluster
+from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.local import LocalAgents, executors_of
+from penstock.lab.agents.executors.setup import Ways
+from penstock.lab.calibrate.saturation import resize
+from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.spark.split.member import Member
 from penstock.spark.split.wire import ROSTER, Address, ask
 from tests.waiting import until

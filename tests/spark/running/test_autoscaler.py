@@ -15,14 +15,11 @@ from typing import Any
 import pytest
 
 from penstock.core.guards import Guards
-from penstock.core.journal import read, replay
 from penstock.core.loop import Loop
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies import DS2, Static
-from penstock.simulator import FluidEngine, FluidSpec
-from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.pipelines.nexmark import (
+from penstock.history.journal import read, replay
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.queries.nexmark import (
     QUERIES,
     Settings,
     compare,
@@ -30,6 +27,9 @@ from penstock.spark.pipelines.nexmark import (
     stop,
     wait_until_final,
 )
+from penstock.policies import DS2, Static
+from penstock.simulator import FluidEngine, FluidSpec
+from penstock.spark.autoscaler import Autoscaler
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant, Step
 from tests.scenarios import pipeline

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.bench.geo_spark.measure import Course, measure
-from penstock.spark.pipelines.geo import (
+from penstock.lab.queries.geo import (
     STATE,
     GeoJob,
     JobSettings,
@@ -22,7 +21,8 @@ from penstock.spark.pipelines.geo import (
     stop,
     wait_until_final,
 )
-from penstock.spark.pipelines.geo_work import ATTRACTIONS, EAST, NORTH, fibonacci
+from penstock.lab.queries.geo_work import ATTRACTIONS, EAST, NORTH, fibonacci
+from penstock.papers.geo.spark.measure import Course, measure
 from penstock.workloads.patterns import Constant
 from penstock.workloads.timed_rows import TimedRows
 

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 from pyspark.sql.types import StructType
 
 from penstock.core.errors import EngineError, InputError
-from penstock.spark.kafka.broker import LocalBroker
-from penstock.spark.kafka.cluster import KafkaCluster
-from penstock.spark.kafka.producer import NexmarkProducer, Progress, topic_of
-from penstock.spark.kafka.records import end_of
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.pipelines.nexmark import (
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.kafka.broker import LocalBroker
+from penstock.lab.kafka.cluster import KafkaCluster
+from penstock.lab.kafka.producer import NexmarkProducer, Progress, topic_of
+from penstock.lab.kafka.records import end_of
+from penstock.lab.queries.nexmark import (
     QUERIES,
     Settings,
     compare,
@@ -29,7 +29,7 @@ from penstock.spark.pipelines.nexmark import (
     stop,
     wait_until_final,
 )
-from penstock.spark.sources import kafka
+from penstock.lab.sources import kafka
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream, Table
 from penstock.workloads.patterns import Constant, Cosine
 

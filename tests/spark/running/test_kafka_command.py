@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.kafka.broker import free_port
-from penstock.spark.kafka.cluster import KafkaCluster
-from penstock.spark.local import processes, remains
+from penstock.lab.host import leftovers, processes
+from penstock.lab.kafka.broker import free_port
+from penstock.lab.kafka.cluster import KafkaCluster
 from tests.shell import Shell
 from tests.waiting import until
 
@@ -34,7 +34,7 @@ def test_broker_and_produce(
     try:
         assert broker.stdout is not None
         assert broker.stdout.readline() == f"{servers}\n"
-        (run,) = [r for r in remains.runs(remains.cache_folder()) if r.owner.pid == broker.pid]
+        (run,) = [r for r in leftovers.runs(leftovers.cache_folder()) if r.owner.pid == broker.pid]
         (kafka,) = run.processes()
         start = int(time.time()) - 60
         shell = Shell.at(tmp_path, monkeypatch, capsys, "kafka", "produce")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.pipelines.log_analysis import Sink, start
-from penstock.spark.pipelines.running import stop
+from penstock.lab.queries.log_analysis import Sink, start
+from penstock.lab.queries.running import stop
 from penstock.workloads.logs import PATTERN, LogLines
 from penstock.workloads.timed_logs import TimedLogs
 from tests.waiting import until

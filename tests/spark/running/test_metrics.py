@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.batches.values import Batch
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Snapshot
 from penstock.core.sanity import believable
-from penstock.measure.values import Batch
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.queries.nexmark import QUERIES, Settings, frames, start, stop
 from penstock.spark.engine import SparkEngine
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.progress import batch_of
-from penstock.spark.pipelines.nexmark import QUERIES, Settings, frames, start, stop
+from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
 from tests.waiting import until

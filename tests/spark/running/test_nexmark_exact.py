@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.values import Executor
 from penstock.core.model import Change
-from penstock.measure.values import Executor
-from penstock.spark.executors import ExecutorPool
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.rest import Rest
-from penstock.spark.pipelines.nexmark import (
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.queries.nexmark import (
     QUERIES,
     Settings,
     compare,
@@ -26,6 +24,8 @@ from penstock.spark.pipelines.nexmark import (
     stop,
     wait_until_final,
 )
+from penstock.spark.act.executors import ExecutorPool
+from penstock.spark.read.rest import Rest
 from penstock.workloads.nexmark import TABLES, NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Cosine
 from tests.waiting import until

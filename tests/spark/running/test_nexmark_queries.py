@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.core.errors import InputError
-from penstock.spark.pipelines.nexmark import (
+from penstock.lab.queries.nexmark import (
     QUERIES,
     NexmarkQuery,
     Settings,
@@ -21,7 +21,7 @@ from penstock.spark.pipelines.nexmark import (
     start,
     watermark_of,
 )
-from penstock.spark.pipelines.running import consumed_of
+from penstock.lab.queries.running import consumed_of
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.sources.nexmark import batch, read, register, stream
+from penstock.lab.sources.nexmark import batch, read, register, stream
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream, Reading, Table
 from penstock.workloads.patterns import Constant
 

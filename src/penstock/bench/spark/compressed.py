@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench import oracle
-from penstock.bench.cell import Cell, Outcome, figures_of
-from penstock.bench.recording import Recording, Watched
-from penstock.bench.spark.allocation import actions_seen
-from penstock.bench.spark.capacity_file import Capacity
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Batch, Executor
 from penstock.bench.spark.load import Load
 from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.spark.thesis_time import Scale, ThesisTime
-from penstock.bench.trace import trace_of
+from penstock.compare import oracle
+from penstock.compare.cell import Cell, Outcome, figures_of
+from penstock.compare.recording import Recording, Watched
+from penstock.compare.trace import trace_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.loop import Decision, Loop, Mode, State
 from penstock.core.ports import Engine
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Batch, Executor
+from penstock.lab.rig.allocation import actions_seen
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import SparkDra
 
 WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers

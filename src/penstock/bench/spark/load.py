@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.cell import Cell
-from penstock.bench.spark.settings import SparkSettings
+from penstock.compare.cell import Cell
+from penstock.lab.rig.settings import SparkSettings
 from penstock.workloads import patterns
 from penstock.workloads.patterns import Pattern, per_second
 from penstock.workloads.trace import SHIPPED

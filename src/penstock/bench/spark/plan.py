@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.bench.cell import Cell
-from penstock.bench.labels import policy_label
-from penstock.bench.spark.allocation import TIMEOUTS, allocation_of
-from penstock.bench.spark.settings import KAFKA, SparkSettings
+from penstock.compare.cell import Cell
+from penstock.compare.labels import policy_label
+from penstock.lab.rig.allocation import TIMEOUTS, allocation_of
+from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.report import units
 
 START = 25.0  # seconds: cluster, driver and first executor
@@ -34,7 +34,7 @@ def wall_seconds(cells: Sequence[Cell], seeds: int, settings: SparkSettings) -> 
 
 def query_times(query: str) -> dict[str, float]:
     """The windows and the like of a query, in thesis seconds."""
-    from penstock.spark.pipelines import nexmark_queries as q
+    from penstock.lab.queries import nexmark_queries as q
 
     times: dict[str, dict[str, float]] = {
         "q3": {"join": q.JOIN_MINUTES * q.MINUTE},

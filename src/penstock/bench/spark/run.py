@@ -12,20 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.spark.capacity import events_of, query_settings
-from penstock.bench.spark.capacity_file import Capacity
+from penstock.batches.snapshot import POOL
 from penstock.bench.spark.compressed import Notes, Watch, act, outcome_of, window_of
-from penstock.bench.spark.ending import final_moment, stopping
 from penstock.bench.spark.load import load_of
-from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.thesis_time import Scale
+from penstock.compare.cell import Cell, Outcome
 from penstock.core.errors import EngineError
-from penstock.measure.metrics import POOL
+from penstock.lab.clusters.standalone.full_speed import full_speed
+from penstock.lab.queries import nexmark
+from penstock.lab.rig.capacity import events_of, query_settings
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.ending import final_moment, stopping
+from penstock.lab.rig.rig import Rig
 from penstock.spark.engine import SparkEngine
-from penstock.spark.local.full_speed import full_speed
-from penstock.spark.measure.progress import ProgressLog
-from penstock.spark.pipelines import nexmark
+from penstock.spark.read.progress import ProgressLog
 
 LEAD = 5.0  # seconds from the start of a query to that of its load
 LAST_BATCH = 60.0  # seconds that the batch under way at the end may take

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from penstock.bench import trace as traces
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.results import SCORES, TRACES, read_scores
-from penstock.bench.runner import JOURNALS, Book, begin, check
-from penstock.bench.spark.allocation import Allocation, allocation_of
+from penstock.compare import trace as traces
+from penstock.compare.cell import Cell, Outcome
+from penstock.compare.results import SCORES, TRACES, read_scores
+from penstock.compare.runner import JOURNALS, Book, begin, check
 from penstock.core.errors import InputError, MissingError
+from penstock.lab.rig.allocation import Allocation, allocation_of
 
 ATTEMPTS = 2
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.bench import oracle
-from penstock.bench.oracle import Demand
-from penstock.bench.scores import Actions, Stage, series_scores
+from penstock.batches.snapshot import POOL
 from penstock.bench.spark.thesis_time import Scale
 from penstock.capacity.curve import PowerCurve
-from penstock.measure.metrics import POOL
+from penstock.compare import oracle
+from penstock.compare.oracle import Demand
+from penstock.compare.scores import Actions, Stage, series_scores
 from penstock.simulator.series import Series
 
 ON_THE_CLOCK = ("latency_mean", "latency_p95", "latency_p99", "e2e_mean", "e2e_p95", "e2e_p99")

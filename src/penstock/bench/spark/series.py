@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.batches.snapshot import POOL
+from penstock.batches.values import Batch, Executor
 from penstock.bench.spark.thesis_time import Scale
-from penstock.measure.metrics import POOL
-from penstock.measure.values import Batch, Executor
 from penstock.simulator.series import Floats, Series
 from penstock.workloads.patterns import Pattern, offered_at
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.spark import capacity
-from penstock.bench.spark.allocation import allocation_of
-from penstock.bench.spark.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.bench.spark.compressed import Watch
-from penstock.bench.spark.rig import Rig
 from penstock.bench.spark.run import run_on_spark
-from penstock.bench.spark.settings import SparkSettings
+from penstock.compare.cell import Cell, Outcome
+from penstock.lab.rig import capacity
+from penstock.lab.rig.allocation import allocation_of
+from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.lab.rig.rig import Rig
+from penstock.lab.rig.settings import SparkSettings
 
 
 class SparkWorker:

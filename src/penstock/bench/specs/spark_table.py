@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from penstock.bench.cell import EngineName
-from penstock.bench.spark.settings import SparkSettings
+from penstock.compare.cell import EngineName
 from penstock.core.errors import InputError, unknown
-from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
-from penstock.spark.local.cluster_spec import ClusterSpec
+from penstock.lab.clusters.standalone.spec import ClusterSpec
+from penstock.lab.rig.settings import SparkSettings
+from penstock.spark.settings.toml_file import Place, TomlFile, mentioned, seconds
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 TABLE = "spark"

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from penstock.bench.cell import Cell, EngineName
-from penstock.bench.labels import key_of, policy_label
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs import tables
-from penstock.bench.specs.check import check_cell
 from penstock.bench.specs.spark_table import TABLE as SPARK
 from penstock.bench.specs.spark_table import engine_settings
 from penstock.bench.specs.twin_keys import KEYS as TWIN
 from penstock.bench.specs.twin_keys import twins
+from penstock.compare.cell import Cell, EngineName
+from penstock.compare.check import check_cell
+from penstock.compare.labels import key_of, policy_label
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
-from penstock.core.toml_file import Place, TomlFile, mentioned, seconds
+from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
+from penstock.spark.settings.toml_file import Place, TomlFile, mentioned, seconds
 
 T = TypeVar("T")
 

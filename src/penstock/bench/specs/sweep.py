@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.bench.labels import value_text
+from penstock.compare.labels import value_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

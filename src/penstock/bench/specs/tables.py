@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.bench.defaults import workload_minutes
-from penstock.bench.labels import key_of
-from penstock.bench.specs.guards_table import PRESETS, guards_of
 from penstock.bench.specs.sweep import Variant, expand
+from penstock.compare.defaults import workload_minutes
+from penstock.compare.guards_table import PRESETS, guards_of
+from penstock.compare.labels import key_of
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
-from penstock.core.toml_file import Place, TomlFile, mentioned
 from penstock.simulator import PROFILES
 from penstock.simulator.queries import QUERIES
+from penstock.spark.settings.toml_file import Place, TomlFile, mentioned
 from penstock.workloads.patterns import PATTERNS
 
 _PIPELINE = ("query", "start", "shared", "spec")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.bench.spark.capacity_file import CAPACITY, Capacity, read_capacities
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.specs.spark_table import engine_of
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.twin.twin import Twin
 from penstock.core.errors import InputError
-from penstock.core.toml_file import Place, TomlFile
+from penstock.lab.rig.capacity_file import CAPACITY, Capacity, read_capacities
+from penstock.lab.rig.settings import SparkSettings
+from penstock.spark.settings.toml_file import Place, TomlFile
 
 PROFILES, CAPACITIES = "profiles", "capacities"
 KEYS = (PROFILES, CAPACITIES)

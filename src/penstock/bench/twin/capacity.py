@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 
-from penstock.bench.saturation import lasted, mean_duration, rate
-from penstock.bench.spark.batch_size import FIRST_ROWS, TRIGGERS, settle
-from penstock.bench.spark.capacity_file import Capacity
-from penstock.bench.spark.settings import SparkSettings
+from penstock.batches.values import Batch
 from penstock.bench.twin.twin import limited, shares_of
 from penstock.core.errors import InputError
-from penstock.measure.values import Batch
+from penstock.lab.calibrate.saturation import lasted, mean_duration, rate
+from penstock.lab.rig.batch_size import FIRST_ROWS, TRIGGERS, settle
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import MicroBatchEngine, Profile
 from penstock.workloads.patterns import Constant
 

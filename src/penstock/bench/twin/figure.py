@@ -11,9 +11,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from penstock.bench.results import Results
 from penstock.bench.twin.validation import EXECUTORS, PolicyCompared, Validation
 from penstock.bench.twin.verdicts import percent
+from penstock.compare.results import Results
 from penstock.report.figure import BLUE, DPI, GREY, ORANGE, STYLE
 
 PANEL = (7.5, 3.0)  # inches

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from penstock.bench.spark.capacity_file import Capacity
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.twin.capacity import capacity_of, paced
 from penstock.bench.twin.twin import Twin, check_profile
 from penstock.core.errors import InputError
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch.profile import Profile, read_profile
 
 

@@ -6,14 +6,14 @@ import contextlib
 from dataclasses import replace
 from pathlib import Path
 
-from penstock.bench.cell import Cell, Outcome
-from penstock.bench.spark.allocation import allocation_of
+from penstock.batches.snapshot import POOL
 from penstock.bench.spark.compressed import Notes, act, outcome_of, window_of
 from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.settings import SparkSettings
 from penstock.bench.spark.thesis_time import Scale
 from penstock.bench.twin.twin import Twin, limited, shares_of
-from penstock.measure.metrics import POOL
+from penstock.compare.cell import Cell, Outcome
+from penstock.lab.rig.allocation import allocation_of
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import MicroBatchEngine
 from penstock.workloads.patterns import Pattern
 

@@ -10,10 +10,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from penstock.bench.statistics import Estimate
 from penstock.bench.twin import agreement
 from penstock.bench.twin.validation import COMPARED, Compared, PolicyCompared, Scene, Validation
 from penstock.bench.twin.verdicts import Verdict, percent, verdicts
+from penstock.compare.statistics import Estimate
 from penstock.report import units
 from penstock.report.bench_tables import Figure, figure_text
 from penstock.report.style import plain_table

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from penstock.bench.spark.capacity_file import Capacity
-from penstock.bench.spark.settings import SparkSettings
 from penstock.core.errors import InputError, unknown
+from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch.profile import Profile
 from penstock.workloads.nexmark import PRESETS, TABLES, NexmarkStream, Table
 from penstock.workloads.nexmark.events import Order

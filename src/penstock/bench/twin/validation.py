@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.bench.cell import Cell
-from penstock.bench.labels import pipeline_label, policy_label, workload_label
-from penstock.bench.results import Results
-from penstock.bench.spark.capacity_file import CAPACITY, read_capacities
-from penstock.bench.statistics import Estimate, estimate
 from penstock.bench.twin import agreement
 from penstock.bench.twin.agreement import Order, Sample, Tally, allowed_lag, orders, tally
 from penstock.bench.twin.profiles import read_twins
-from penstock.bench.view import guards_label, scenes
+from penstock.compare.cell import Cell
+from penstock.compare.groups import guards_label, scenes
+from penstock.compare.labels import pipeline_label, policy_label, workload_label
+from penstock.compare.results import Results
+from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import InputError
+from penstock.lab.rig.capacity_file import CAPACITY, read_capacities
 from penstock.simulator.microbatch import Profile
 
 EXECUTORS, LAG = "slots_mean", "latency_p95"

@@ -14,13 +14,13 @@ from penstock.core.model import Change, OperatorSeen, Rescale, Slot, Snapshot
 from penstock.core.quick import maker
 from penstock.network.maps import Fluctuating
 from penstock.simulator.actions import Actions
-from penstock.simulator.arrivals import offered
 from penstock.simulator.geo import kernel as k
 from penstock.simulator.geo.deployment import Deployment, deployed
 from penstock.simulator.geo.groups import worked
 from penstock.simulator.geo.placing import placed, slot_id
 from penstock.simulator.geo.readings import NOISES, readings
 from penstock.simulator.geo.spec import SINK, SOURCE, GeoSpec
+from penstock.simulator.inflow import offered
 from penstock.simulator.kernel import ar1
 from penstock.simulator.series import Floats, OperatorTotals, Series, Totals
 from penstock.workloads.patterns import Pattern

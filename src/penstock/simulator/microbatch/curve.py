@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
+from penstock.batches.latency import Waits
 from penstock.core.errors import InputError
-from penstock.measure.latency import Waits
 from penstock.simulator.microbatch.draws import Floats
 from penstock.workloads.patterns import Pattern
 from penstock.workloads.release import releases

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, victims
+from penstock.batches.partitions import MOST_TASKS, PartitionLog
+from penstock.batches.snapshot import POOL, snapshot
+from penstock.batches.stages import StageLog
+from penstock.batches.values import Batch, Executor, Stage, Task
+from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
-from penstock.measure.actions import GIVE_UP, KEPT, ActionLog, victims
-from penstock.measure.metrics import POOL, snapshot
-from penstock.measure.partitions import MOST_TASKS, PartitionLog
-from penstock.measure.stages import StageLog
-from penstock.measure.values import Batch, Executor, Stage, Task
-from penstock.measure.window import windows_of
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocation, Allocator

@@ -13,7 +13,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from penstock.measure.values import Executor
+from penstock.batches.values import Executor
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.profile import ExecutorProfile

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.measure.stages import KEPT_BATCHES, StageLog
-from penstock.measure.values import Batch, Source, Stage
+from penstock.batches.stages import KEPT_BATCHES, StageLog
+from penstock.batches.values import Batch, Source, Stage
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve

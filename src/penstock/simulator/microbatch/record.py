@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.batches.latency import Latency, latency_of
+from penstock.batches.values import Batch, Executor, Stage
 from penstock.core.model import Rescale
-from penstock.measure.latency import Latency, latency_of
-from penstock.measure.values import Batch, Executor, Stage
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.draws import Floats
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from penstock.batches.values import Batch, Source, Stage
 from penstock.core.errors import EngineError
-from penstock.measure.values import Batch, Source, Stage
 from penstock.spark.foreign.reader import Execution, Key
 
 KEPT = 500  # batches per query; at one per second more than any window needs

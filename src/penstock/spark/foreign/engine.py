@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.batches.snapshot import query_window, snapshot
+from penstock.batches.stages import StageLog
+from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.measure.batch_arrivals import ArrivalBook
-from penstock.measure.metrics import query_window, snapshot
-from penstock.measure.stages import StageLog
-from penstock.measure.values import Executor
 from penstock.spark.foreign.address import Application, refreshed
 from penstock.spark.foreign.batches import Batches, check_stages
 from penstock.spark.foreign.reader import Execution, Executions, NotSparkError, Reader, RefusedError
-from penstock.spark.measure.rest import Rest
+from penstock.spark.read.rest import Rest
 
 GONE_AFTER = 3  # looks at an address without the application before it has ended for us
 LATELY = 120.0  # seconds within which a query has run a batch, to be named at the start

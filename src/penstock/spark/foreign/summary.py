@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.batches.snapshot import POOL
 from penstock.core.loop import Decision
 from penstock.core.model import Change
-from penstock.measure.metrics import POOL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock.core.errors import InputError, unknown
-from penstock.core.guard_values import DURATIONS, FIELDS, guard_value
 from penstock.core.guards import Blackout, Guards
-from penstock.core.toml_file import seconds
 from penstock.policies import DECIDING, spark_dra
+from penstock.spark.settings.guard_values import DURATIONS, FIELDS, guard_value
+from penstock.spark.settings.toml_file import seconds
 
 PRODUCTION = Guards(tolerance=0.1, cool_down=60.0, drain=30.0)
 ENVIRONMENT, SPARK = "PENSTOCK_", "spark.penstock."

@@ -11,9 +11,9 @@ from typing import Any
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
-from penstock.core.toml_file import Place, TomlFile
 from penstock.policies import POLICIES
 from penstock.spark.settings.keys import ENVIRONMENT, KEYS, PARAMETER, SPARK, variable_of
+from penstock.spark.settings.toml_file import Place, TomlFile
 
 PROGRAM = "program"
 CONFIG = "config"

@@ -15,11 +15,11 @@ from typing import Any
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Mode
-from penstock.core.toml_file import mentioned, seconds
 from penstock.policies import create, parameters_of
 from penstock.spark.settings import layers
 from penstock.spark.settings.keys import KEYS, PARAMETER, PRODUCTION, shown
 from penstock.spark.settings.layers import Said
+from penstock.spark.settings.toml_file import mentioned, seconds
 
 __all__ = ["PRODUCTION", "Settings", "load"]
 

@@ -13,8 +13,8 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
 from penstock.core.pipeline import Pipeline
-from penstock.spark.local.cluster import LocalCluster
-from penstock.spark.measure.cpu import CpuMeter
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.split.merge import Part, merged
 from penstock.spark.split.wire import Address, Document, ask
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
+from penstock.batches.snapshot import POOL
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, NotReady
 from penstock.core.model import Change
-from penstock.measure.metrics import POOL
+from penstock.lab.queries.running import watermark_of
 from penstock.spark.engine import SparkEngine
-from penstock.spark.pipelines.running import watermark_of
 from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
 from penstock.spark.split.wishes import Wishes
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from penstock.core.errors import InputError
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.core.toml_file import Place, TomlFile, mentioned
+from penstock.spark.settings.toml_file import Place, TomlFile, mentioned
 from penstock.spark.split.wire import Address
 
 TABLE = "operators"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from penstock.batches.values import Executor
 from penstock.core.errors import InputError, PenstockError
-from penstock.measure.values import Executor
-from penstock.spark.executors import ExecutorPool
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.split.wire import ROSTER, Document
 
 

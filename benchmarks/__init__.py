@@ -1,0 +1,1 @@
+"""Budgets of speed and exactness, each measured by a command; not part of the package."""

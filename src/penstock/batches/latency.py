@@ -1,0 +1,172 @@
+"""How long records waited: what a source had at each planning, and when it was committed.
+
+Between two plannings records are taken as released evenly, so what was released is a piecewise
+linear curve A(t). A batch that has taken T records of a source when it ends, and T′ before, commits
+the records from T′ to T; a record's latency is the end of its batch minus the moment at which A
+reached it. All of it is exact for that curve, and needs no loop over records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.batches.values import Batch, Source
+
+Floats = npt.NDArray[np.float64]
+
+TRUSTED = 0.1  # offsets count records if they grow by the rows of the batches, within this share
+LEAST_KNOWN = 0.5  # share of the records whose release must be known
+SHORTEST = 1e-6  # s; a piece is at least this long, so that its density is finite
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intake:
+    """One source of a query at each planning, oldest first; seconds and records.
+
+    ``released`` what it had then · ``taken`` what the query had taken after that batch, ``before``
+    the first one · ``counted`` whether the source told so. Sources that do not tell hand all they
+    have to every batch, so what was released is what was taken.
+    """
+
+    times: Floats
+    ends: Floats
+    released: Floats
+    taken: Floats
+    before: float
+    counted: bool
+
+    def offered_rate(self, first: int) -> float | None:
+        """Records/s released between a planning and the last."""
+        seconds = float(self.times[-1] - self.times[first])
+        if seconds <= 0:
+            return None
+        return float(self.released[-1] - self.released[first]) / seconds
+
+    def lag(self, at: int = -1) -> float | None:
+        """Records that a batch left behind; not measured where the source does not tell."""
+        return float(self.released[at] - self.taken[at]) if self.counted else None
+
+    def lag_seconds(self, offered: float | None) -> float | None:
+        """How long the first record that the last batch left behind had waited by then.
+
+        If it was there before the first known planning: the lag in seconds of what is offered.
+        """
+        lag = self.lag()
+        if not lag:
+            return lag
+        taken = self.taken[-1]
+        if taken < self.released[0]:
+            return lag / offered if offered else None
+        after = int(np.searchsorted(self.released, taken, side="right"))
+        low, high = self.released[after - 1], self.released[after]
+        share = (taken - low) / (high - low)
+        since = self.times[after - 1] + share * (self.times[after] - self.times[after - 1])
+        return float(self.times[-1] - since)
+
+    def waits(self, first: int) -> Waits:
+        """The latencies of the records that were committed by the batches from ``first`` on."""
+        start = np.concatenate(([self.before], self.taken[:-1]))[first:, None]
+        end, commit = self.taken[first:, None], self.ends[first:, None]
+        low, high = np.maximum(start, self.released[:-1]), np.minimum(end, self.released[1:])
+        some = high > low
+        steps = np.diff(self.released)
+        pace = np.diff(self.times) / np.where(steps > 0, steps, 1.0)  # seconds per record
+        longest = commit - self.times[:-1] - (low - self.released[:-1]) * pace
+        shortest = commit - self.times[:-1] - (high - self.released[:-1]) * pace
+        return Waits(
+            shortest=shortest[some],
+            longest=longest[some],
+            records=(high - low)[some],
+            committed=float(self.taken[-1] - start[0, 0]) if len(start) else 0.0,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Latencies in seconds: pieces of ``records`` spread evenly from shortest to longest.
+
+    ``committed`` all records, those whose release is not known included.
+    """
+
+    shortest: Floats
+    longest: Floats
+    records: Floats
+    committed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Seconds from release to commit: the mean over all records, and percentiles."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+def intakes_of(batches: Sequence[Batch]) -> list[Intake]:
+    """Every source of a query, in the order of its plan, over its batches."""
+    times = np.array([b.start for b in batches])
+    ends = np.array([b.end for b in batches])
+    inputs = zip(*(b.inputs for b in batches), strict=True)
+    return [_intake(times, ends, source) for source in inputs]
+
+
+def latency_of(waits: Sequence[Waits]) -> Latency | None:
+    """Over the records of all sources; ``None`` if too few of them are known."""
+    low, high, weight = (
+        np.concatenate([getattr(w, name) for w in waits])
+        for name in ("shortest", "longest", "records")
+    )
+    known = float(weight.sum())
+    if not known or known < LEAST_KNOWN * sum(w.committed for w in waits):
+        return None
+    mean = float(((low + high) / 2 * weight).sum()) / known
+    p50, p95, p99 = quantiles(low, high, weight, (0.5, 0.95, 0.99))
+    return Latency(mean=mean, p50=p50, p95=p95, p99=p99)
+
+
+def quantiles(low: Floats, high: Floats, weight: Floats, shares: Sequence[float]) -> list[float]:
+    """Quantiles of a mixture of uniform distributions, exact to a microsecond.
+
+    Its density is constant between the ends of its pieces, so its distribution function is linear
+    there and can be inverted.
+    """
+    high = np.maximum(high, low + SHORTEST)
+    density = weight / (high - low)
+    points = np.concatenate((low, high))
+    order = np.argsort(points, kind="stable")
+    points = points[order]
+    slopes = np.cumsum(np.concatenate((density, -density))[order])
+    below = np.concatenate(([0.0], np.cumsum(slopes[:-1] * np.diff(points))))
+    below = np.maximum.accumulate(below)  # rounding may dip by a hair
+    return [float(np.interp(share * below[-1], below, points)) for share in shares]
+
+
+def _intake(times: Floats, ends: Floats, sources: Sequence[Source]) -> Intake:
+    rows = np.array([s.rows for s in sources], dtype=float)
+    taken = np.array([np.nan if s.taken is None else s.taken for s in sources], dtype=float)
+    released = np.array([np.nan if s.available is None else s.available for s in sources])
+    if np.isnan(taken).any() or np.isnan(released).any() or not _counts(taken, rows):
+        taken = np.cumsum(rows)
+        return Intake(
+            times=times, ends=ends, released=taken, taken=taken, before=0.0, counted=False
+        )
+    return Intake(
+        times=times,
+        ends=ends,
+        released=np.maximum.accumulate(np.maximum(released, taken)),
+        taken=np.maximum.accumulate(taken),
+        before=float(taken[0] - rows[0]),
+        counted=True,
+    )
+
+
+def _counts(taken: Floats, rows: Floats) -> bool:
+    """Whether offsets count records: then they grow by the rows of each batch."""
+    grown, read = float(taken[-1] - taken[0]), float(rows[1:].sum())
+    return abs(grown - read) <= TRUSTED * max(grown, read)

@@ -1,0 +1,182 @@
+"""What each stage of a query did during a window, and how fast one executor does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.batches.batch_cost import Cost, explains, fit
+from penstock.batches.stages import Role, names_of, roles_of, upstream_of
+from penstock.batches.values import Batch, Stage
+
+LEAST_RECORDS = 100  # with fewer in a window, the fixed cost of tasks is all that is measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one stage of a query did during the window, summed over its batches.
+
+    ``upstream`` names of the stages that it reads from; one without reads a source, and has an
+    ``offered_rate`` and a ``lag`` as far as they were measured.
+    """
+
+    name: str
+    upstream: tuple[str, ...]
+    stateful: bool
+    tasks: int
+    busy: float  # executor-seconds
+    cpu: float  # core-seconds of the JVM, without its Python workers
+    records_in: int
+    records_out: int | None
+    service_rate: float | None
+    offered_rate: float | None = None
+    lag: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What is asked of a query: the rate offered (records/s) and the lag of each source.
+
+    ``interval`` mean seconds from one batch to the next.
+    """
+
+    rates: Sequence[float | None]
+    lags: Sequence[float | None]
+    interval: float | None
+
+    def rate(self, source: int | None) -> float | None:
+        """Offered by one source, or by all together."""
+        return total(self.rates) if source is None else self.rates[source]
+
+    def lag(self, source: int | None) -> float | None:
+        """Waiting in one source, or in all together."""
+        return total(self.lags) if source is None else self.lags[source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What batches read (``rows``) and cost (``busy`` executor-seconds), oldest first.
+
+    ``recent`` of them, the last ones, are those of the window.
+    """
+
+    rows: Sequence[int]
+    busy: Sequence[float]
+    recent: int
+
+    @property
+    def recent_rows(self) -> int:
+        """Rows read during the window."""
+        return sum(self.rows[-self.recent :])
+
+    @property
+    def recent_busy(self) -> float:
+        """Executor-seconds busy during the window."""
+        return sum(self.busy[-self.recent :])
+
+    def cost(self) -> Cost | None:
+        """What a batch costs, if it can be told and holds for the window too."""
+        worked = [(n, y) for n, y in zip(self.rows, self.busy, strict=True) if n and y]
+        cost = fit([n for n, _ in worked], [y for _, y in worked])
+        if cost is None:
+            return None
+        window = [n for n in self.rows[-self.recent :] if n]
+        return cost if window and explains(cost, window, self.recent_busy) else None
+
+    def service_rate(self, expected: float, per_row: float) -> float | None:
+        """Records/s that one executor does while busy, in batches of ``expected`` rows.
+
+        ``per_row`` records that the stage reads for each row. Without a known cost, or a known
+        size: what the batches of the window did.
+        """
+        cost = self.cost() if expected >= 1.0 else None
+        if cost is not None and per_row > 0:
+            return expected * per_row / cost.of(expected)
+        if self.recent_rows >= LEAST_RECORDS and per_row > 0 and self.recent_busy > 0:
+            return self.recent_rows * per_row / self.recent_busy
+        return None
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """The sum; ``None`` unless all are known."""
+    known = [v for v in values if v is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def ledger_of(
+    batches: Sequence[Batch],
+    stages: Mapping[int, Sequence[Stage]],
+    *,
+    recent: int,
+    cores: int,
+    source: int | None = None,
+) -> Ledger:
+    """Batches and some of their stages; rows of one source, or of all."""
+    return Ledger(
+        rows=[b.rows if source is None else b.inputs[source].rows for b in batches],
+        busy=[
+            0.0 if b.idle else sum(s.busy for s in stages.get(b.id, ())) / cores for b in batches
+        ],
+        recent=recent,
+    )
+
+
+def works_of(
+    batches: Sequence[Batch],
+    stages: Mapping[int, Sequence[Stage]],
+    demand: Demand,
+    *,
+    recent: int,
+    cores: int,
+) -> tuple[Work, ...]:
+    """The stages of the ``recent`` last batches; the earlier ones tell what batches cost."""
+    ran = [b for b in batches if not b.idle]
+    roles = roles_of(ran, stages)
+    state = next((b.state for b in reversed(ran) if b.state), ())
+    sources = sum(r.source is not None for r in roles)
+    window = {b.id for b in batches[-recent:] if not b.idle}
+    works: list[Work] = []
+    unread: dict[str, float] = {}
+    for role, name in zip(roles, names_of(roles, state), strict=True):
+        # Its own source tells how much a stage has to do, else all of them together.
+        own = role.source if sources == len(demand.rates) else None
+        ledger = ledger_of(batches, role.stages, recent=recent, cores=cores, source=own)
+        mine = [s for batch, some in role.stages.items() if batch in window for s in some]
+        records, per_row = _records(role, mine, ledger, alone=own is not None or sources == 1)
+        written = sum(s.write_records for s in mine)
+        upstream = upstream_of(records, unread) if role.source is None else ()
+        unread = {u: n for u, n in unread.items() if u not in upstream} | {name: float(written)}
+        rate, lag = demand.rate(own), demand.lag(own)
+        expected = rate * demand.interval if rate and demand.interval else 0.0
+        reads = role.source is not None
+        works.append(
+            Work(
+                name=name,
+                upstream=upstream,
+                stateful=bool(state) and not reads,
+                tasks=max(s.tasks for some in role.stages.values() for s in some),
+                busy=ledger.recent_busy,
+                cpu=sum(s.cpu_time for s in mine),
+                records_in=records,
+                records_out=None if role is roles[-1] else written,
+                service_rate=ledger.service_rate(expected, per_row),
+                offered_rate=rate * per_row if reads and rate is not None else None,
+                lag=lag * per_row if reads and lag is not None else None,
+            )
+        )
+    return tuple(works)
+
+
+def _records(
+    role: Role, stages: Sequence[Stage], ledger: Ledger, *, alone: bool
+) -> tuple[int, float]:
+    """Records that a stage read during the window, and per row of its ledger.
+
+    Where it alone reads what the ledger counts, the progress tells, whatever was read twice.
+    """
+    rows = ledger.recent_rows
+    if role.source is None:
+        records = sum(s.read_records for s in stages)
+    else:
+        records = rows if alone else sum(s.input_records for s in stages)
+    return records, records / rows if rows else 1.0

@@ -1,0 +1,241 @@
+"""One query during a window of finished batches. Pure: the same input, the same window.
+
+A window is the last batches that ended within it, from the end of the batch before the first to
+the end of the last, so that the time between batches counts too. Each figure is defined in
+docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.batches.batch_cost import HISTORY
+from penstock.batches.latency import Intake, intakes_of, latency_of
+from penstock.batches.partitions import PartitionLog, Partitions
+from penstock.batches.stage_work import Demand, Ledger, Work, ledger_of, total, works_of
+from penstock.batches.stages import StageLog
+from penstock.batches.values import Batch, Source, Stage
+from penstock.core.model import QuerySeen, SourceSeen
+
+MOST_PARTITIONS = 64  # of a source, whose lag is kept
+LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A batch, or the time between two: busy executor-seconds, and whether records waited."""
+
+    start: float
+    end: float
+    busy: float
+    waiting: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWindow:
+    """One query during the window.
+
+    ``latency`` mean seconds from release to commit · ``seen`` all that holds of the query as a
+    whole, but for its shares of the executors' time.
+    """
+
+    name: str
+    run_id: str
+    start: float
+    end: float
+    latency: float | None
+    works: tuple[Work, ...]
+    phases: tuple[Phase, ...]
+    seen: QuerySeen
+
+    @property
+    def span(self) -> float:
+        """Seconds covered."""
+        return self.end - self.start
+
+
+def windows_of(
+    queries: Mapping[str, Sequence[Batch]],
+    stages: StageLog,
+    partitions: PartitionLog,
+    *,
+    now: float,
+    window: float,
+    cores: int,
+) -> list[QueryWindow]:
+    """Of the queries, by run id, that did something within a window."""
+    found = (
+        query_window(
+            batches,
+            stages.of(run_id),
+            now=now,
+            window=window,
+            cores=cores,
+            partitions=partitions.of(run_id),
+        )
+        for run_id, batches in queries.items()
+    )
+    return [seen for seen in found if seen is not None and seen.works]
+
+
+def query_window(
+    batches: Sequence[Batch],
+    stages: Sequence[Stage] | Mapping[int, Sequence[Stage]],
+    *,
+    now: float,
+    window: float,
+    cores: int,
+    partitions: Partitions | None = None,
+) -> QueryWindow | None:
+    """The last batches of a query within a window; at least the last one. ``None`` if none.
+
+    ``stages`` of these and of earlier batches, plain or by batch · ``partitions`` of the busiest
+    stage, if they were read.
+    """
+    by_batch = stages if isinstance(stages, Mapping) else _by_batch(stages)
+    batches = _complete(batches, by_batch)
+    recent = _unbroken([b for b in batches if b.end > now - window] or batches[-1:], by_batch)
+    first = len(batches) - len(recent)
+    before = batches[first - 1] if first else None
+    if not recent:
+        return None
+    start = before.end if before is not None else recent[0].start
+    if recent[-1].end <= start:
+        return None
+    intakes = intakes_of(batches)
+    chain = [b for b in batches[max(0, first - 1) :] if b.rows]
+    demand = Demand(
+        rates=[i.offered_rate(max(0, first - 1)) for i in intakes],
+        lags=[i.lag() for i in intakes],
+        interval=(chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None,
+    )
+    told = batches[-max(HISTORY, len(recent)) :]
+    whole = ledger_of(told, by_batch, recent=len(recent), cores=cores)
+    latency = latency_of([i.waits(first) for i in intakes])
+    seen = _seen(recent, demand, whole, recent[-1].end - start)
+    return QueryWindow(
+        name=recent[-1].query,
+        run_id=recent[-1].run_id,
+        start=start,
+        end=recent[-1].end,
+        latency=latency.mean if latency else None,
+        works=works_of(told, by_batch, demand, recent=len(recent), cores=cores),
+        phases=_phases(before, recent, whole, intakes),
+        seen=replace(
+            seen,
+            lag_seconds=_lag_seconds(intakes, demand),
+            latency_p50=latency.p50 if latency else None,
+            latency_p95=latency.p95 if latency else None,
+            latency_p99=latency.p99 if latency else None,
+            skew=partitions.skew if partitions else None,
+            partitions=partitions.seconds if partitions else None,
+            sources=_sources(recent[-1], demand),
+        ),
+    )
+
+
+def _by_batch(stages: Sequence[Stage]) -> Mapping[int, Sequence[Stage]]:
+    found: dict[int, list[Stage]] = {}
+    for stage in stages:
+        if stage.batch is not None:
+            found.setdefault(stage.batch, []).append(stage)
+    return found
+
+
+def _complete(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -> Sequence[Batch]:
+    """Without the newest batch while Spark has not told of all its stages yet.
+
+    Nor those that had other sources than the newest.
+    """
+    if not batches:
+        return batches
+    last = batches[-1]
+    batches = [b for b in batches if len(b.sources) == len(last.sources)]
+    usual = Counter(len(stages[b.id]) for b in batches[:-1] if b.rows and b.id in stages)
+    expected = usual.most_common(1)[0][0] if usual else 0
+    late = not last.idle and last.rows and len(stages.get(last.id, ())) < expected
+    return batches[:-1] if late else batches
+
+
+def _unbroken(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -> Sequence[Batch]:
+    """The last of them, as far back as the stages of each are known.
+
+    Those that ran before we came to watch left rows and no stages; they would look like work that
+    cost nothing.
+    """
+    unknown = [i for i, b in enumerate(batches) if b.rows and b.id not in stages]
+    return batches[unknown[-1] + 1 :] if unknown and stages else batches
+
+
+def _seen(recent: Sequence[Batch], demand: Demand, whole: Ledger, span: float) -> QuerySeen:
+    rows = sum(b.rows for b in recent)
+    worked = [b for b in recent if b.rows] or [b for b in recent if not b.idle]
+    last = recent[-1]
+    written = total([b.written for b in recent])
+    cost = whole.cost()
+    return QuerySeen(
+        batches=sum(not b.idle for b in recent),
+        rows=rows,
+        batch_duration=sum(b.duration for b in worked) / len(worked) if worked else None,
+        batch_interval=demand.interval,
+        offered_rate=demand.rate(None),
+        processed_rate=rows / span,
+        output_rate=None if written is None else written / span,
+        lag=demand.lag(None),
+        state_rows=last.state_rows if last.state else None,
+        state_bytes=last.state_bytes if last.state else None,
+        cost_fixed=cost.fixed if cost else None,
+        cost_per_record=cost.per_record if cost else whole.recent_busy / rows if rows else None,
+    )
+
+
+def _sources(last: Batch, demand: Demand) -> tuple[SourceSeen, ...]:
+    """What waits where; not of sources whose offsets do not count records."""
+    return tuple(
+        SourceSeen(
+            name=source.name or f"source {number}",
+            lag=lag,
+            partitions={} if lag is None else _most_waiting(source),
+        )
+        for number, (source, lag) in enumerate(zip(last.inputs, demand.lags, strict=True), 1)
+    )
+
+
+def _most_waiting(source: Source) -> dict[str, float]:
+    ranked = sorted(source.waiting.items(), key=lambda item: -item[1])
+    return dict(sorted(ranked[:MOST_PARTITIONS]))
+
+
+def _lag_seconds(intakes: Sequence[Intake], demand: Demand) -> float | None:
+    """Of the source that is furthest behind; ``None`` unless all tell."""
+    waited = [i.lag_seconds(rate) for i, rate in zip(intakes, demand.rates, strict=True)]
+    known = [w for w in waited if w is not None]
+    return max(known) if known and demand.lag(None) is not None else None
+
+
+def _phases(
+    before: Batch | None, recent: Sequence[Batch], whole: Ledger, intakes: Sequence[Intake]
+) -> tuple[Phase, ...]:
+    """Each batch and the time before it, in which what the one before left behind waits."""
+    busy = whole.busy[-len(recent) :]
+    lags = [_lag(intakes, at) for at in range(-len(recent), 0)]
+    phases = []
+    was_waiting, end = False, recent[0].start
+    if before is not None:
+        was_waiting, end = _left(before, _lag(intakes, -len(recent) - 1)), before.end
+    for batch, seconds, lag in zip(recent, busy, lags, strict=True):
+        waiting = _left(batch, lag)
+        phases.append(Phase(start=end, end=batch.start, busy=0.0, waiting=was_waiting))
+        phases.append(Phase(start=batch.start, end=batch.end, busy=seconds, waiting=waiting))
+        was_waiting, end = waiting, batch.end
+    return tuple(p for p in phases if p.end > p.start or p.busy)
+
+
+def _lag(intakes: Sequence[Intake], at: int) -> float | None:
+    return total([i.lag(at) for i in intakes])
+
+
+def _left(batch: Batch, lag: float | None) -> bool:
+    return lag is not None and lag > LEFT_BEHIND * batch.rows

@@ -1,0 +1,1 @@
+"""Simulated runs spread over the cores of a Spark cluster."""

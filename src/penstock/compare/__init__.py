@@ -1,0 +1,1 @@
+"""Policies on a query and a load: runs, scores, the oracle, intervals."""

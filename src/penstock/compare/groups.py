@@ -1,0 +1,155 @@
+"""Results as the tables, picture and page show them: groups of policies under one load."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from penstock.compare.cell import Cell
+from penstock.compare.guards_table import PRESETS
+from penstock.compare.labels import pipeline_label, policy_label, workload_label
+from penstock.compare.results import Results
+from penstock.core.codec import to_json
+from penstock.core.errors import InputError
+from penstock.core.guards import Guards
+from penstock.report.bench_tables import COMPARED, Against, Figure, Group, Row, Versus
+
+ORACLE = {  # the oracle's figures, by the score that they stand beside
+    "slots_mean": "oracle_slots_mean",
+    "slots_max": "oracle_slots_max",
+    "slot_seconds": "oracle_slot_seconds",
+}
+_NOTHING = ("latency_mean", "latency_p95", "slo_seconds", "actions", "regret")  # 0 for the oracle
+
+
+def groups(results: Results, *, base: str | None = None) -> list[Group]:
+    """One group per pipeline, workload, profile and guards, in the order of the cells.
+
+    ``base`` names the policy label that the others of its group are compared with; the first of
+    each group if left out. Cells without a finished run are left out.
+    """
+    several = len({cell.profile for cell in results.cells}) > 1
+    many_guards = len({cell.guards for cell in results.cells}) > 1
+    found = []
+    for cells in scenes(results.cells):
+        done = [cell for cell in cells if results.seeds_of(cell.key)]
+        if done:
+            title = " · ".join(_title(done[0], several, many_guards))
+            found.append(_group(results, done, title, base))
+    return found
+
+
+def scenes(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Cells that differ in nothing but the policy."""
+    by_scene: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        limits = json.dumps(to_json(cell.guards))
+        by_scene.setdefault((cell.scene, limits), []).append(cell)
+    return list(by_scene.values())
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[bool]:
+    """For each point, whether no other is as good in both figures and better in one.
+
+    >>> pareto([(1.0, 3.0), (2.0, 2.0), (3.0, 2.5)])
+    [True, True, False]
+    """
+    return [not any(x <= a and y <= b and (x, y) != (a, b) for x, y in points) for a, b in points]
+
+
+def _group(results: Results, cells: Sequence[Cell], title: str, base: str | None) -> Group:
+    fronts = _front(results, cells)
+    rows = [
+        Row(
+            key=cell.key,
+            label=policy_label(cell),
+            figures={
+                name: _figure(results, cell.key, name)
+                for name in results.names(cell.key)
+                if results.measured(cell.key, name)
+            },
+            front=cell.key in fronts,
+        )
+        for cell in cells
+    ]
+    oracle = {name: _figure(results, cells[0].key, own) for name, own in ORACLE.items()}
+    oracle |= {name: Figure(mean=0.0) for name in _NOTHING}
+    first = base_of(cells, base)
+    return Group(
+        title=title,
+        note=_note(results, cells),
+        rows=tuple(rows),
+        oracle=oracle,
+        base=policy_label(first),
+        against=tuple(_against(results, cell, first) for cell in cells if cell is not first),
+    )
+
+
+def _front(results: Results, cells: Sequence[Cell]) -> set[str]:
+    """The cells that no other beats in both slot-seconds and mean latency."""
+    keys = [cell.key for cell in cells if results.measured(cell.key, "latency_mean")]
+    scores = ("slot_seconds", "latency_mean")
+    spots = [tuple(results.estimate(key, score).mean for score in scores) for key in keys]
+    best = pareto([(x, y) for x, y in spots])
+    return {key for key, is_best in zip(keys, best, strict=True) if is_best}
+
+
+def _figure(results: Results, key: str, score: str) -> Figure:
+    estimate = results.estimate(key, score)
+    return Figure(mean=estimate.mean, half_width=estimate.half_width)
+
+
+def base_of(cells: Sequence[Cell], base: str | None) -> Cell:
+    """The cell that others are compared with, by its label, policy or key; else the first."""
+    if base is None:
+        return cells[0]
+    for cell in cells:
+        if base in (policy_label(cell), cell.policy, cell.key):
+            return cell
+    labels = ", ".join(policy_label(cell) for cell in cells)
+    raise InputError(f"no policy {base!r} to compare with; there are {labels}")
+
+
+def _against(results: Results, cell: Cell, base: Cell) -> Against:
+    differences = {}
+    for score in (*COMPARED, "slot_seconds", "slo_seconds"):
+        if results.measured(cell.key, score) and results.measured(base.key, score):
+            d = results.paired(cell.key, base.key, score)
+            differences[score] = Versus(
+                mean=d.mean, half_width=d.half_width, verdict=d.verdict, relative=d.relative
+            )
+    return Against(label=policy_label(cell), differences=differences)
+
+
+def _title(cell: Cell, profile: bool, guards: bool) -> Iterable[str]:
+    yield pipeline_label(cell)
+    yield workload_label(cell)
+    if profile:
+        yield cell.profile
+    if guards:
+        yield f"guards {guards_label(cell.guards)}"
+
+
+def guards_label(guards: Guards) -> str:
+    """The preset's name, or what differs from no guards at all."""
+    for name, preset in PRESETS.items():
+        if guards == preset:
+            return name
+    return ", ".join(f"{k} {v}" for k, v in to_json(guards).items()) or "none"
+
+
+def _note(results: Results, cells: Sequence[Cell]) -> str:
+    counts = {len(results.seeds_of(cell.key)) for cell in cells}
+    seeds = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+    plural = "" if seeds == "1" else "s"
+    note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
+    settings = cells[0].spark
+    if settings is not None:
+        where = "Spark" if cells[0].twin is None else "Spark's twin"
+        note += f"\non {where} in thesis time: {settings.speed:g} s of latency are 1 s on the clock"
+    for cell in cells:
+        if results.measured(cell.key, "forecast_error"):
+            error = results.estimate(cell.key, "forecast_error")
+            note += f"\nforecast error of {policy_label(cell)}: {error.mean:.2f}"
+            note += f" ±{error.half_width:.2f}" if error.half_width is not None else ""
+    return note

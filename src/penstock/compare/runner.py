@@ -1,0 +1,280 @@
+"""Run the cells of a bench with every seed, on all cores; what is done is never done again.
+
+A finished run is one line of ``scores.jsonl``, so a crash or Ctrl-C loses only what was under
+way. The order of the runs, the number of workers and where they are change no figure.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from penstock import __version__
+from penstock.compare import trace as traces
+from penstock.compare.cell import Cell, run_cell
+from penstock.compare.results import SCORES, TRACES, Results, read_cells, read_scores
+from penstock.compare.scores import Scores
+from penstock.compare.workers import begin_worker, no_interrupts, stopping
+from penstock.core.errors import EngineError, InputError, PenstockError
+from penstock.report.runs import CELLS
+
+JOURNALS = "journals"
+LARGEST_TASK = 8  # runs that a worker does before it reports
+TASKS_PER_WORKER = 8  # at least so many, so that no worker idles at the end
+RUNS_PER_WORKER = 12  # fewer are not worth starting another process
+TWINS_PER_WORKER = 2  # likewise, of runs on Spark's twin
+
+Progress = Callable[[int, int], None]  # finished runs, all runs
+Done = list[tuple[str, int, Scores]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A few cells to run with one seed, and whether they leave a journal and a trace behind."""
+
+    cells: tuple[Cell, ...]
+    seed: int
+    folder: Path
+    journals: bool = False
+    traces: bool = False
+
+
+Add = Callable[[Done], None]
+Way = Callable[[Sequence[Task], Add], None]
+"""How tasks are run: each calls ``add`` from the caller's thread with runs as they finish.
+
+It may do so in any order. When it is interrupted or a run fails it ends what it started, adds
+what was finished by then and raises.
+"""
+
+
+def run(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    workers: int | None = None,
+    way: Way | None = None,
+    progress: Progress | None = None,
+    journals: bool = False,
+    traces: bool = True,
+) -> Results:
+    """Run what ``folder`` does not hold yet; all results.
+
+    ``workers`` processes, as many as are useful if left out · ``way`` to run them instead, as
+    ``penstock.bench.spread.on_spark`` is one · ``journals``, ``traces`` whether the first seed of
+    each cell leaves them. Ctrl-C raises ``KeyboardInterrupt`` after the workers have ended; what
+    was finished is in the folder and a second call goes on from there.
+    """
+    check(cells, seeds, workers)
+    begin(folder, cells, seeds)
+    done = {run for run, _ in read_scores(folder)}
+    total = len(cells) * len(seeds)
+    tasks = _tasks(cells, seeds, done, folder, workers, journals=journals, traces=traces)
+    left = sum(len(task.cells) for task in tasks)
+    report = progress or (lambda finished, total: None)
+    report(total - left, total)
+    finished = total - left
+    with Book(folder / SCORES) as book:
+
+        def add(rows: Done) -> None:
+            nonlocal finished
+            for key, seed, scores in rows:
+                if (key, seed) not in done:  # a run that was repeated after a failure counts once
+                    done.add((key, seed))
+                    book.add(key, seed, scores)
+                    finished += 1
+            report(finished, total)
+
+        twin = cells[0].twin is not None
+        way = way or _way(min(workers or useful_workers(left, twin=twin), len(tasks)))
+        way(tasks, add)
+    return Results.load(folder)
+
+
+def _way(workers: int) -> Way:
+    return partial(_in_processes, workers) if workers > 1 else _in_turn
+
+
+def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = None) -> None:
+    """Refuse what cannot be run, before anything is written."""
+    if not cells:
+        raise InputError("no cells to run; name at least one policy, workload and pipeline")
+    if not seeds:
+        raise InputError("no seeds to run; at least one is needed")
+    keys = [cell.key for cell in cells]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise InputError(f"two cells have the same key {twice[0]!r}; keys must be unique")
+    if len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise InputError(f"seeds {list(seeds)} must be different whole numbers ≥ 0")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers {workers} must be ≥ 1")
+
+
+def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
+    """Write down what is to be run, or make sure that it is what the folder was started with."""
+    document = {
+        "penstock": __version__,
+        "seeds": list(seeds),
+        "cells": [cell.to_dict() for cell in cells],
+    }
+    document = json.loads(json.dumps(document))  # as it will be read back
+    path = folder / CELLS
+    if path.exists():
+        before = read_cells(folder)
+        if before != document:
+            raise InputError(
+                f"{folder} was started with {_differing(before, document)}; its results cannot "
+                "be mixed. Resume it with the spec it was started with, or start a new bench"
+            )
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _differing(before: dict[str, Any], now: dict[str, Any]) -> str:
+    if before.get("penstock") != now["penstock"]:
+        return f"penstock {before.get('penstock')}, this is {now['penstock']}"
+    if before["seeds"] != now["seeds"]:
+        return f"{len(before['seeds'])} other seeds"
+    return "other cells"
+
+
+def _tasks(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    done: set[tuple[str, int]],
+    folder: Path,
+    workers: int | None,
+    *,
+    journals: bool,
+    traces: bool,
+) -> list[Task]:
+    """What is left, seed by seed, so that an interrupted bench has the same seeds of all cells.
+
+    Cells that share a load and a seed go to the same worker, which then draws the load once.
+    """
+    scenes: dict[str, list[Cell]] = {}
+    for cell in cells:
+        scenes.setdefault(cell.scene, []).append(cell)
+    left = len(cells) * len(seeds) - len(done)
+    share = left // ((workers or cores()) * TASKS_PER_WORKER)
+    size = min(max(share, 1), LARGEST_TASK)
+    tasks = []
+    for seed in seeds:
+        first = seed == seeds[0]
+        for scene in scenes.values():
+            todo = [cell for cell in scene if (cell.key, seed) not in done]
+            tasks += [
+                Task(
+                    cells=tuple(todo[i : i + size]),
+                    seed=seed,
+                    folder=folder,
+                    journals=journals and first,
+                    traces=traces and first,
+                )
+                for i in range(0, len(todo), size)
+            ]
+    return tasks
+
+
+def _work(task: Task) -> Done:
+    """Run the cells of a task, or as many as there is time for."""
+    done: Done = []
+    for cell in task.cells:
+        if stopping():
+            break
+        done.append((cell.key, task.seed, run_one(task, cell)))
+    return done
+
+
+def run_one(task: Task, cell: Cell) -> Scores:
+    """Run one cell of a task; an error names the run."""
+    journal = task.folder / JOURNALS / f"{cell.key}.jsonl" if task.journals else None
+    try:
+        outcome = run_cell(cell, task.seed, journal=journal, trace=task.traces)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise EngineError(
+            f"{cell.key}, seed {task.seed}: {type(error).__name__}: {error}"
+        ) from error
+    if outcome.trace is not None:
+        traces.save(outcome.trace, task.folder / TRACES / f"{cell.key}.npz")
+    return outcome.scores
+
+
+def _in_turn(tasks: Sequence[Task], add: Add) -> None:
+    """In this process, one run at a time: each is kept as soon as it is finished."""
+    for task in tasks:
+        for cell in task.cells:
+            add([(cell.key, task.seed, run_one(task, cell))])
+
+
+def _in_processes(workers: int, tasks: Sequence[Task], add: Add) -> None:
+    context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
+    stop = context.Event()
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=begin_worker, initargs=(stop,)
+    )
+    futures: set[Future[Done]] = set()
+    try:
+        with no_interrupts():  # the workers inherit this: Ctrl-C is for the parent alone
+            futures = {pool.submit(_work, task) for task in tasks}
+        for future in as_completed(tuple(futures)):
+            futures.discard(future)
+            add(future.result())
+    except BrokenProcessPool:
+        raise EngineError(
+            "a worker process ended without a word, perhaps for lack of memory. What was "
+            "finished is kept: resume with fewer --workers"
+        ) from None
+    finally:
+        stop.set()  # each worker finishes the run it is at
+        pool.shutdown(wait=True, cancel_futures=True)
+        for future in futures:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                add(future.result())
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def useful_workers(runs: int, *, twin: bool = False) -> int:
+    """Processes that are worth starting for so many runs; those of a twin take longer."""
+    return max(1, min(cores(), runs // (TWINS_PER_WORKER if twin else RUNS_PER_WORKER)))
+
+
+class Book:
+    """``scores.jsonl`` being written; a line torn by a crash is cut off first."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = path.open("ab+")
+        self._file.seek(0)
+        whole = self._file.read()
+        self._file.truncate(whole.rfind(b"\n") + 1)
+
+    def add(self, key: str, seed: int, scores: Scores) -> None:
+        """Append a finished run."""
+        document = {"cell": key, "seed": seed, "scores": scores}
+        line = json.dumps(document, separators=(",", ":"), allow_nan=False) + "\n"
+        self._file.write(line.encode())
+        self._file.flush()
+
+    def __enter__(self) -> Book:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

@@ -1,0 +1,1 @@
+"""What was: journals of decisions and going on from them."""

@@ -1,0 +1,190 @@
+"""The journal: one JSON line per tick, replayable through any policy.
+
+The first line says who decided: ``{"penstock": version, "policy": …, "guards": …, "seed": …}``.
+Every other line is one decision and the state after it, so that a restarted controller goes on
+where the last one stopped. A journal that has grown too large is renamed to ``<name>.1`` (the
+older ones to ``.2``, ``.3``, …) and a new one begins, with the state at its start in its header.
+Windows of single arrivals lie beside it in ``<name>.arrivals/``, by digest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.core.codec import from_json, to_json
+from penstock.core.errors import InputError
+from penstock.core.guards import Guards
+from penstock.core.loop import Decision, State, plan
+from penstock.core.ports import Policy
+from penstock.history import kept_arrivals
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Who decided: a policy by name and parameters, its guards, mode and seed.
+
+    ``state`` what the loop carried over from an earlier journal, if it did.
+    """
+
+    policy: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    guards: Guards = field(default_factory=Guards)
+    mode: str = "advise"
+    seed: int = 0
+    period: float | None = None
+    format: int = FORMAT
+    state: State | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line: a decision and the state of the loop after it."""
+
+    decision: Decision
+    state: State
+
+
+class Journal:
+    """Writes a journal; each line is written at once, so a crash loses at most the last one.
+
+    ``max_bytes`` size after which it is rotated, ``keep`` how many old ones stay · ``append``
+    whether lines go behind those that a file of the same header holds already, instead of into a
+    new file. A line that could not be written whole (a full disk) is taken back, so that later
+    ones stay readable.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        header: Header,
+        *,
+        max_bytes: int | None = None,
+        keep: int = 4,
+        append: bool = False,
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._header = header
+        self._max_bytes, self._keep = max_bytes, keep
+        self._state = header.state
+        self._begin("ab" if append else "wb")
+
+    def record(self, decision: Decision, state: State) -> None:
+        """Append one tick."""
+        line = _line(Entry(decision=decision, state=state))
+        full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
+        if full and self._size > self._head:
+            self._rotate()
+        kept_arrivals.keep(self.path, decision.seen)
+        self._write(line)
+        self._state = state
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        self._file.close()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _begin(self, how: str) -> None:
+        self._file = self.path.open(how, buffering=0)
+        self._size = self._head = self._file.seek(0, os.SEEK_END)
+        if self._size == 0:
+            self._write(_line(replace(self._header, state=self._state)))
+            self._head = self._size
+
+    def _rotate(self) -> None:
+        self._file.close()
+        names = set_aside(self.path, self._keep)
+        self._begin("wb")
+        kept_arrivals.forget(self.path, names)
+
+    def _write(self, line: bytes) -> None:
+        if self._file.closed:  # a rotation failed half-way
+            self._begin("ab")
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            if len(rest) < len(line):
+                self._file.truncate(self._size)
+                self._file.seek(self._size)
+            raise
+        self._size += len(line)
+
+
+def set_aside(path: Path, keep: int) -> list[Path]:
+    """Rename a journal to ``<name>.1`` and the older ones up; the oldest goes. All names."""
+    names = [path, *(path.with_name(f"{path.name}.{n}") for n in range(1, keep + 1))]
+    names[-1].unlink(missing_ok=True)
+    for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
+        if newer.exists():
+            newer.replace(older)
+    return names
+
+
+def read(path: Path) -> tuple[Header, list[Entry]]:
+    """A journal as it was written. A torn last line (a crash) is left out; others are errors."""
+    try:
+        # Bytes: a torn line may end inside a character, and text has more kinds of line ends.
+        lines = [line for line in path.read_bytes().split(b"\n") if line]
+    except FileNotFoundError:
+        raise InputError(f"no journal at {path}") from None
+    if not lines:
+        raise InputError(f"{path} is empty; a journal begins with a header line")
+    documents = list(_documents(path, lines))
+    for document in documents[1:]:
+        kept_arrivals.put_back(_unrotated(path), document)
+    header = from_json(Header, documents[0])
+    if header.format != FORMAT:
+        raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
+    return header, [from_json(Entry, d) for d in documents[1:]]
+
+
+def replay(
+    entries: list[Entry], policy: Policy, guards: Guards, seed: int, state: State | None = None
+) -> list[Decision]:
+    """What a policy says to the snapshots of a journal; nothing is applied.
+
+    The journal's own actions have shaped its snapshots, so the cool-down starts where they were.
+    ``state`` of its header, to go on from there with the same policy.
+    """
+    state = state if state is not None else State(memory=policy.start(seed))
+    decisions = []
+    for entry in entries:
+        decision, state = plan(policy, guards, entry.decision.seen, state)
+        state = replace(state, last_action=entry.state.last_action)
+        decisions.append(decision)
+    return decisions
+
+
+def _unrotated(path: Path) -> Path:
+    """The name that a journal had before it was rotated."""
+    return path.with_suffix("") if path.suffix[1:].isdecimal() else path
+
+
+def _line(value: Header | Entry) -> bytes:
+    text = json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
+    return (text + "\n").encode("utf-8", "replace")  # half a surrogate pair has no bytes
+
+
+def _documents(path: Path, lines: list[bytes]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            if number == len(lines) and number > 1:
+                return
+            what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
+            raise InputError(f"{path}, line {number}: not JSON ({what})") from None

@@ -1,0 +1,1 @@
+"""What experiments need on one machine: clusters, brokers, sites, sources, queries, proofs."""

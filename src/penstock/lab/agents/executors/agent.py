@@ -1,0 +1,207 @@
+"""The agent beside one executor: it decides on that executor's own load. Nobody else decides."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.errors import PenstockError
+from penstock.lab.agents.executors.driver import Driver
+from penstock.lab.agents.executors.load import LoadMeter
+from penstock.lab.agents.executors.setup import Setup
+from penstock.lab.agents.pipeline.worker import Sleep
+from penstock.lab.agents.protocol.peers import Peers, Tell
+from penstock.lab.agents.protocol.trial import Trials
+from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.link import Dial
+from penstock.lab.agents.transport.wire import Places
+
+Expect = Callable[[], None]
+"""Tells the host that an executor will come which this agent has asked for."""
+
+
+class ExecutorAgent:
+    """An instance of an operator is an executor of its application; this speaks for it.
+
+    Records go through Kafka; between agents there are only messages.
+    """
+
+    siblings = 1  # it knows of none, and needs not: their number cancels out of the decision
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        meter: LoadMeter,
+        driver: Driver,
+        dial: Dial,
+        expect: Expect,
+        tell: Tell,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.setup = setup
+        self.meter = meter
+        self.counts: Counter[str] = Counter()
+        self._driver = driver
+        self._expect = expect
+        self._tell = tell
+        self._sleep = sleep
+        self._expected = 0  # executors that were granted and have not come
+        self._arrived: Places = {}  # agents of new executors, not announced yet
+        self._waiting = asyncio.get_running_loop().call_later(0.0, self._wait_no_more)
+        self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
+        self.membership, self.reception = self.peers.membership, self.peers.reception
+        chance = random.Random(f"{setup.ways.seed} {setup.address} {setup.life}")
+        self._trials = Trials(self, setup.ways.policy, setup.ways.period, chance, sleep)
+        self.peers.join()
+        if setup.address.keeper:  # it knows the keepers next to it, which are always there
+            self.peers.begin(dict(setup.succs), dict(setup.preds))
+
+    async def run(self) -> str:
+        """Work until it has left or has to end; the reason."""
+        tasks = [
+            asyncio.create_task(self._sample(), name="samples"),
+            asyncio.create_task(self._trials.run(), name="trials"),
+            asyncio.create_task(self._depart(), name="departure"),
+        ]
+        for task in tasks:
+            task.add_done_callback(self.peers.fail)
+        try:
+            return await self.peers.ended
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.peers.close()
+
+    def came(self, new: Places, *, asked: bool) -> None:
+        """Agents stand beside new executors: those it ``asked`` for, or some that nobody did."""
+        self._arrived.update(new)
+        if asked:
+            self._expected = max(0, self._expected - len(new))
+        self._announce()
+
+    async def trial(self) -> int:
+        """Look at its own load and decide; what."""
+        return await self._trials.once()
+
+    def rest(self) -> None:
+        """Decide nothing any more; an action that is under way goes on."""
+        self._trials.rest()
+
+    def report(self) -> dict[str, Any]:
+        """How it is, for those who watch."""
+        load = self.meter.load()
+        return {
+            "phase": self.membership.me.phase,
+            "load": None if load is None else round(load, 3),
+            "resting": self._trials.resting and not self._expected and not self._arrived,
+            "neighbours": len(self.membership.neighbours),
+            "counts": dict(self.counts),
+        }
+
+    # What it decides by, and what it can do.
+
+    @property
+    def free(self) -> bool:
+        """Whether it may begin an action; not while executors that it asked for are to come."""
+        return self.membership.free and not self._expected and not self._arrived
+
+    @property
+    def may_leave(self) -> bool:
+        """Kafka takes everything, so nobody is held back: a low load is a low load."""
+        return not self.setup.address.keeper
+
+    def load(self) -> float | None:
+        """The share of its quota that its executor used."""
+        load = self.meter.load()
+        self.counts["trials"] += 1
+        self.counts["trials without a load"] += load is None
+        return load
+
+    async def duplicate(self, count: int) -> int:
+        """Ask for executors; siblings are announced when they have come. How many were granted."""
+        granted = 0
+        for _ in range(count):
+            self.counts["wishes"] += 1
+            try:
+                await self._driver.add(str(self.setup.address))
+            except PenstockError as refusal:
+                self._refused("additions", refusal)
+                continue
+            granted += 1
+            self._expected += 1
+            self._expect()
+        if granted:
+            self._tell({"event": f"is granted {granted}"})
+            self._waiting.cancel()
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(self.setup.ways.arrival, self._wait_no_more)
+        return granted
+
+    def leave(self) -> None:
+        """Begin to leave; its executor goes when all neighbours know."""
+        self.peers.leave()
+
+    # What its peers do to it.
+
+    @property
+    def stranded(self) -> bool:
+        """Whether nobody is left before or after it where there must be somebody."""
+        me = self.membership.me
+        return (self.setup.above and not me.preds) or (self.setup.below and not me.succs)
+
+    def settled(self) -> None:
+        """An action may have ended, so that the next can begin."""
+        self._announce()
+
+    def answered(self) -> None:
+        """Nothing waits for that."""
+
+    def received(self, siblings: int, ids: bytes, done: Done) -> None:
+        """No records go this way; whoever sends some is rid of them."""
+        self.counts["records dropped"] += len(ids) // 8
+        done()
+
+    def returned(self, parcels: list[Parcel]) -> None:
+        """No records were sent, so none come back."""
+
+    # Inside.
+
+    def _refused(self, wishes: str, refusal: PenstockError) -> None:
+        self.counts[f"refused {wishes}"] += 1
+        self._tell({"event": "refused", "why": str(refusal)})
+
+    def _announce(self) -> None:
+        """All that were asked for are announced together, when all have come."""
+        if self._arrived and not self._expected and self.membership.free:
+            new, self._arrived = self._arrived, {}
+            self.peers.announce(new)
+
+    def _wait_no_more(self) -> None:
+        """Some have not come; if they come later, the keeper announces them."""
+        if self._expected:
+            self.counts["executors that did not come in time"] += self._expected
+            self._expected = 0
+            self._announce()
+
+    async def _sample(self) -> None:
+        while True:
+            self.meter.sample()
+            await self._sleep(self.meter.every)
+
+    async def _depart(self) -> None:
+        """When all neighbours know that it leaves, its executor is decommissioned."""
+        await self.peers.all_know.wait()
+        try:
+            await self._driver.remove(str(self.setup.address), self.setup.executor)
+        except PenstockError as refusal:  # the executor stays, and gets another agent
+            self._refused("departures", refusal)
+            self.peers.end("its executor stays")
+            return
+        while not self.peers.quiet:
+            await self._sleep(0.01)
+        await self.reception.farewell(self.setup.patience)
+        self.peers.end("left")

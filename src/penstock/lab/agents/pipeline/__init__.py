@@ -1,0 +1,1 @@
+"""A pipeline of processes, one per instance, that records really flow through."""

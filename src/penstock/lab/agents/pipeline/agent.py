@@ -1,0 +1,188 @@
+"""One instance: its neighbours, its records, its trials. It knows nothing of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from penstock.lab.agents.pipeline.outbox import Clock, Outbox
+from penstock.lab.agents.pipeline.setup import Setup
+from penstock.lab.agents.pipeline.source import Source
+from penstock.lab.agents.pipeline.stage import made_stage
+from penstock.lab.agents.pipeline.worker import Meter, Sleep
+from penstock.lab.agents.protocol.peers import Peers, Tell
+from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Trials
+from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.link import Dial
+from penstock.lab.agents.transport.wire import Places
+
+Spawn = Callable[[int], Awaitable[Places]]
+"""Asks the host for so many new instances of this operator; it may give fewer."""
+DRAIN_LOOK = 0.01  # seconds between two looks whether a leaving instance has nothing left
+
+
+class Agent:
+    """An instance of an operator, of the source or of the sink."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        dial: Dial,
+        spawn: Spawn,
+        tell: Tell,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self.setup = setup
+        self.counts: Counter[str] = Counter()
+        self._spawn = spawn
+        self._tell = tell
+        address, pipeline = setup.address, setup.pipeline
+        self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
+        self.membership, self.reception = self.peers.membership, self.peers.reception
+        chance = random.Random(f"{setup.seed} {address} {setup.life}")
+        self.outbox = Outbox(
+            self.peers.targets,
+            self._window,
+            lambda: len(self.membership.me.succs),
+            clock,
+            turn=chance.randrange(1 << 16),
+        )
+        self.meter = Meter(MEASURED * (pipeline.period or 1.0), clock)
+        self.siblings = 1
+        self._operator = pipeline.operator(address.operator)
+        self.stage = made_stage(address, pipeline, self.outbox, clock, sleep)
+        policy = None if self._operator is None else self._operator.policy
+        self._trials = Trials(self, policy, pipeline.period, chance, sleep)
+        self.peers.join()
+        if setup.life > 1:
+            self.begin(dict(setup.succs), dict(setup.preds))
+
+    async def run(self) -> str:
+        """Work until it has left or has to end; the reason."""
+        tasks = [
+            asyncio.create_task(self._work(), name="work"),
+            asyncio.create_task(self._trials.run(), name="trials"),
+            asyncio.create_task(self._drained(), name="drained"),
+        ]
+        for task in tasks:
+            task.add_done_callback(self.peers.fail)
+        try:
+            return await self.peers.ended
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.peers.close()
+
+    def begin(self, succs: Places, preds: Places) -> None:
+        """Start with a given view."""
+        self.peers.begin(succs, preds)
+
+    async def trial(self) -> int:
+        """Look at its own load and decide; what."""
+        return await self._trials.once()
+
+    def rest(self) -> None:
+        """Decide nothing any more; an action that is under way goes on."""
+        self._trials.rest()
+
+    def report(self) -> dict[str, Any]:
+        """How it is, for those who watch."""
+        return {
+            "phase": self.membership.me.phase,
+            "load": round(self.meter.rate(), 1),
+            "waiting": self.stage.waiting,
+            "processed": self.stage.processed,
+            "emitted": self.stage.emitted if isinstance(self.stage, Source) else 0,
+            "resting": self._trials.resting,
+            "blocked": round(self.outbox.blocked, 3),
+            "siblings": self.siblings,
+            "neighbours": len(self.membership.neighbours),
+            "counts": dict(self.counts),
+        }
+
+    # What it decides by, and what it can do.
+
+    @property
+    def free(self) -> bool:
+        """Whether it may begin an action."""
+        return self.membership.free
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether a low load is a reason to leave.
+
+        Not when much of what it has sent waits below it: it gets less than there is to do, as those
+        before it are held back. Nor when it is the only instance that its predecessors know, one
+        without a keeper, which is gone with its host.
+        """
+        return self.siblings > 1 and self.outbox.fill < HELD_BACK
+
+    def load(self) -> float | None:
+        """What it gets, as a share of what it can take."""
+        return None if self._operator is None else self.meter.rate() / self._operator.capacity
+
+    async def duplicate(self, count: int) -> int:
+        """Create new siblings and announce them; how many."""
+        new = await self._spawn(count)
+        if new and self.membership.free:  # else they end with this one, which has begun to leave
+            self.peers.announce(new)
+        return len(new)
+
+    def leave(self) -> None:
+        """Begin to leave."""
+        self.peers.leave()
+
+    # What its peers do to its records.
+
+    @property
+    def stranded(self) -> bool:
+        """Whether an operator has nobody before or nobody after it."""
+        me = self.membership.me
+        return self._operator is not None and not (me.succs and me.preds)
+
+    def settled(self) -> None:
+        """It works, for whom it knows now."""
+        self.stage.start()
+        self.outbox.flush()
+
+    def answered(self) -> None:
+        """There may be room for more records."""
+        self.outbox.flush()
+
+    def received(self, siblings: int, ids: bytes, done: Done) -> None:
+        """Records came."""
+        self.siblings = max(1, siblings)
+        self.meter.note(len(ids) // 8)
+        self.stage.put(ids, done)
+
+    def returned(self, parcels: list[Parcel]) -> None:
+        """Others get these records."""
+        self.counts["records rerouted"] += sum(parcel.records for parcel in parcels)
+        self.outbox.put_back(parcels)
+
+    # Inside.
+
+    async def _work(self) -> None:
+        await self.stage.run()
+        if isinstance(self.stage, Source):
+            self._tell({"event": "drained", "emitted": self.stage.emitted})
+
+    def _window(self, receivers: int) -> float:
+        """Records that a receiver may have that are not done."""
+        pipeline, operator = self.setup.pipeline, self._operator
+        if operator is None:
+            return pipeline.in_flight * pipeline.operators[0].capacity
+        return pipeline.in_flight * operator.capacity * operator.selectivity / max(1, receivers)
+
+    async def _drained(self) -> None:
+        """When all neighbours know that it leaves, wait until it has nothing left, and end."""
+        await self.peers.all_know.wait()
+        while not (self.stage.idle and self.peers.quiet):
+            await asyncio.sleep(DRAIN_LOOK)
+        await self.reception.farewell(self.setup.patience)
+        self.peers.end("left")

@@ -1,0 +1,1 @@
+"""Frames between instances: in order, each once, over connections that may break."""

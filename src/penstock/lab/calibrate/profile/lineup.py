@@ -1,0 +1,184 @@
+"""The batches of several runs with their stages side by side, each in its role."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from penstock.batches.stages import Role, names_of, roles_of, upstream_of
+from penstock.batches.values import Batch, Stage, Task
+from penstock.core.errors import InputError
+from penstock.lab.calibrate.profile.experiment import Detail, Experiment
+
+COLD = 10.0  # seconds of work after which a new executor counts as warm
+LEAST_BATCHES = 12  # settled ones, to make a profile of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One batch: by role its stage, the records that it read and its tasks (none: not read).
+
+    ``executors`` while it ran · ``settled`` they were all warm, none came or went · ``before``
+    the batch before it in the same run, ``None`` if that is not known · ``first`` of its query ·
+    ``run`` the place of its experiment · ``detail`` of it, where known · ``state`` rows before
+    it by role, once they have been told apart.
+    """
+
+    run: int
+    batch: Batch
+    executors: int
+    settled: bool
+    first: bool
+    before: Batch | None
+    before_detail: Detail | None
+    detail: Detail | None
+    stages: tuple[Stage, ...]
+    records: tuple[float, ...]
+    tasks: tuple[Sequence[Task], ...]
+    state: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineup:
+    """All complete batches. ``names``, ``sources`` (index, else ``None``) and ``upstream`` by
+    role · ``state`` the stateful operators · ``incomplete`` batches that lacked a stage.
+    """
+
+    names: tuple[str, ...]
+    sources: tuple[int | None, ...]
+    upstream: tuple[tuple[int, ...], ...]
+    state: tuple[str, ...]
+    rows: tuple[Ran, ...]
+    incomplete: int
+
+    @property
+    def settled(self) -> list[Ran]:
+        """Batches on warm executors that stayed, with data."""
+        return [r for r in self.rows if r.settled and r.batch.rows]
+
+    def tasks(self, role: int) -> int:
+        """How many tasks a stage usually has."""
+        return Counter(r.stages[role].tasks for r in self.rows).most_common(1)[0][0]
+
+
+def line_up(experiments: Sequence[Experiment]) -> Lineup:
+    """The batches of all experiments; their ids may be the same in several."""
+    ids = count()
+    numbers = [{b.id: next(ids) for b in e.batches if not b.idle} for e in experiments]
+    batches: list[Batch] = []
+    stages: dict[int, Sequence[Stage]] = {}
+    for experiment, number in zip(experiments, numbers, strict=True):
+        batches += [replace(b, id=number[b.id]) for b in experiment.batches if not b.idle]
+        stages |= {number[id]: some for id, some in experiment.stages.items() if id in number}
+    roles = roles_of(batches, stages)
+    if not roles:
+        raise InputError("no batch with stages was observed; let the query run for longer")
+    alone = sum(r.source is not None for r in roles) == max(len(b.inputs) for b in batches)
+    rows: list[Ran] = []
+    wanted = 0
+    for run, experiment in enumerate(experiments):
+        found = _rows(run, experiment, numbers[run], roles, alone=alone)
+        wanted += sum(not b.idle and b.rows > 0 for b in experiment.batches)
+        rows += found
+    state = next((b.state for b in reversed(batches) if b.state), ())
+    names = names_of(roles, state)
+    lineup = Lineup(
+        names=tuple(names),
+        sources=tuple(r.source for r in roles),
+        upstream=_upstream(roles, names, rows),
+        state=state,
+        rows=tuple(rows),
+        incomplete=max(0, wanted - sum(r.batch.rows > 0 for r in rows)),
+    )
+    if len(lineup.settled) < LEAST_BATCHES:
+        raise InputError(
+            f"{len(lineup.settled)} batches with data ran on warm executors that stayed; at least "
+            f"{LEAST_BATCHES} are needed to make a profile. Let the query run for longer"
+        )
+    return lineup
+
+
+def _rows(
+    run: int, experiment: Experiment, number: Mapping[int, int], roles: Sequence[Role], *,
+    alone: bool,
+) -> list[Ran]:  # fmt: skip
+    rows = []
+    before: Batch | None = None
+    unsettled = _unsettled(experiment)
+    for batch in experiment.batches:
+        if batch.idle:
+            continue
+        some = [role.stages.get(number[batch.id], ()) for role in roles]
+        if all(len(s) == 1 for s in some):
+            mine = tuple(s[0] for s in some)
+            rows.append(
+                Ran(
+                    run=run,
+                    batch=batch,
+                    executors=experiment.executors_at(batch.start),
+                    settled=batch.id not in unsettled,
+                    first=batch.id == 0,
+                    before=before,
+                    before_detail=experiment.details.get(before.id) if before else None,
+                    detail=experiment.details.get(batch.id),
+                    stages=mine,
+                    records=tuple(
+                        _records(batch, role, stage, alone=alone)
+                        for role, stage in zip(roles, mine, strict=True)
+                    ),
+                    tasks=tuple(experiment.tasks.get(s.id, ()) for s in mine),
+                )
+            )
+        before = batch
+    return rows
+
+
+def _records(batch: Batch, role: Role, stage: Stage, *, alone: bool) -> float:
+    """That a stage read; where it alone reads a source, the progress tells."""
+    if role.source is None:
+        return float(stage.read_records)
+    return float(batch.inputs[role.source].rows if alone else stage.input_records)
+
+
+def _upstream(
+    roles: Sequence[Role], names: Sequence[str], rows: Sequence[Ran]
+) -> tuple[tuple[int, ...], ...]:
+    found: list[tuple[int, ...]] = []
+    unread: dict[str, float] = {}
+    for place, (role, name) in enumerate(zip(roles, names, strict=True)):
+        read = sum(r.records[place] for r in rows)
+        mine = upstream_of(read, unread) if role.source is None else ()
+        unread = {u: n for u, n in unread.items() if u not in mine}
+        unread[name] = float(sum(r.stages[place].write_records for r in rows))
+        found.append(tuple(names.index(u) for u in mine))
+    return tuple(found)
+
+
+def _unsettled(experiment: Experiment) -> set[int]:
+    """Batches during which executors came, went or were not warm yet, and the first of a run.
+
+    In its first batch a query is compiled and its state is created.
+    """
+    changes = [(e.added, e.added) for e in experiment.executors]
+    changes += [(e.removed, e.removed) for e in experiment.executors if e.removed is not None]
+    changes += [(r.time, r.time + (r.registered or 0.0)) for r in experiment.rescales]
+    worked = {e.id: 0.0 for e in experiment.executors if e.added > experiment.start}
+    found = {next(b.id for b in experiment.batches if not b.idle)}
+    for batch in experiment.batches:
+        if batch.idle:
+            continue
+        here = [
+            e.id
+            for e in experiment.executors
+            if e.added <= batch.end and (e.removed is None or e.removed > batch.start)
+        ]
+        cold = any(worked.get(id, COLD) < COLD for id in here)
+        if cold or any(start < batch.end and end > batch.start for start, end in changes):
+            found.add(batch.id)
+        for stage in experiment.stages.get(batch.id, ()):
+            for task in experiment.tasks.get(stage.id, ()):
+                if task.executor in worked:
+                    worked[task.executor] += task.busy
+    return found

@@ -1,0 +1,1 @@
+"""This machine: its processes, control groups, Java, and what it can do."""

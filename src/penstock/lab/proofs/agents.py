@@ -1,0 +1,146 @@
+"""Agents on Spark: a split query that only its agents size goes up and down, and stays exact."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.core.errors import InputError
+from penstock.lab.agents.executors.setup import Ways
+from penstock.lab.proofs import agents_figure
+from penstock.lab.proofs.agents_run import Course, Plan, run
+from penstock.lab.proofs.proof import Check, Proof, Say
+
+COURSE = "course.json"
+TRIGGER = 4.0  # seconds
+WINDOW_TRIGGERS = 3  # over which an agent measures
+QUICK_SECONDS = 60.0  # the least that a run lasts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
+
+    ``share`` of a core that each executor has · ``most`` executors of an operator.
+    """
+
+    seconds: float = 360.0
+    low: float = 600.0
+    high: float = 5_000.0
+    period: float = 15.0
+    share: float = 0.12
+    most: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not QUICK_SECONDS <= self.seconds <= 3600.0:
+            raise InputError(f"--seconds {self.seconds:g} must lie between 60 and 3600")
+        if not 1.0 <= self.low <= self.high <= 1e6:
+            raise InputError(f"1 ≤ --low {self.low:g} ≤ --high {self.high:g} ≤ 1000000 must hold")
+        if not 2 <= self.most <= 8:
+            raise InputError(f"{self.most} executors of an operator must lie between 2 and 8")
+        if not WINDOW_TRIGGERS * TRIGGER <= self.period <= self.seconds / 4:
+            raise InputError(
+                f"--period {self.period:g} must lie between {WINDOW_TRIGGERS * TRIGGER:g}, over "
+                f"which the load is measured, and a quarter of --seconds {self.seconds:g}"
+            )
+
+    @property
+    def plan(self) -> Plan:
+        """What is run."""
+        ways = Ways(period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed)
+        return Plan(
+            seconds=self.seconds,
+            low=self.low,
+            high=self.high,
+            share=self.share,
+            most=self.most,
+            trigger=TRIGGER,
+            ways=ways,
+        )
+
+
+def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+    """Run it, keep its course and draw it."""
+    course = run(spec.plan, say=say)
+    text = json.dumps(dataclasses.asdict(course), ensure_ascii=False)
+    (folder / COURSE).write_text(text + "\n", encoding="utf-8")
+    agents_figure.draw(course, folder)
+    return judge(course)
+
+
+def judge(course: Course) -> Proof:
+    """The verdict."""
+    counts = course.counts
+    names = list(course.rosters)
+    sizes = {name: [g.executors[name] for g in course.glances] for name in names}
+    notes = [
+        f"{course.answer}; messages between agents: {counts.get('messages', 0):,}, by the paper's "
+        f"formula {counts.get('messages by the formula', 0):,}",
+        f"{counts.get('trials', 0):,} trials, {counts.get('trials without a load', 0):,} of them "
+        f"without a load, in which nothing was decided",
+    ]
+    if not course.limited:
+        notes.append("executors had no CPU quota here: what they scale to means little")
+    return Proof(
+        name="agents",
+        title="Agents: query 1 split, sized by an agent beside each executor",
+        checks=(
+            Check(figure="rows missing", value=course.answer.missing, bound=0),
+            Check(figure="rows surplus", value=course.answer.surplus, bound=0),
+            Check(
+                figure="operators that went up and down",
+                value=sum(map(up_and_down, sizes.values())),
+                bound=1,
+                at_most=False,
+            ),
+            Check(
+                figure="executors that no agent asked for",
+                value=unasked(course.rosters, counts.get("wishes", 0)),
+                bound=0,
+            ),
+        ),
+        details=tuple(_row(name, sizes[name], course.rosters[name]) for name in names),
+        notes=tuple(notes),
+    )
+
+
+def up_and_down(sizes: list[int]) -> bool:
+    """Whether a size grew, and ended below its peak.
+
+    >>> up_and_down([1, 2, 3, 1]), up_and_down([1, 2, 3, 3]), up_and_down([3, 1, 1])
+    (True, False, False)
+    """
+    top = max(sizes, default=0)
+    return top > min(sizes[: sizes.index(top)], default=top) and sizes[-1] < top
+
+
+def unasked(rosters: Mapping[str, Mapping[str, Any]], wishes: int) -> int:
+    """Executors that came or went, and wishes that were carried out, without an agent.
+
+    Each application begins with one executor. One that crashes counts, and so does the one with
+    which Spark replaces it. ``wishes`` for one more, as the agents counted them.
+    """
+    found = max(0, sum(int(roster["added"]) for roster in rosters.values()) - wishes)
+    for roster in rosters.values():
+        came = len(roster["alive"]) + len(roster["gone"]) - 1
+        found += max(0, came - int(roster["added"]))
+        found += len(set(roster["gone"]) - set(roster["removed"]))
+    return found
+
+
+def _row(name: str, sizes: list[int], roster: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "operator": name,
+        "fewest": min(sizes, default=0),
+        "most": max(sizes, default=0),
+        "last": sizes[-1] if sizes else 0,
+        "added": roster["added"],
+        "left": len(roster["removed"]),
+        "refused": roster["refused"],
+        "failed tasks": roster["failed_tasks"],
+    }

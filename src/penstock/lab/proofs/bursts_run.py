@@ -1,0 +1,301 @@
+"""One run of log analysis under a piece of a trace, with a policy that sets the CPU share."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.core.errors import EngineError, NotReady
+from penstock.core.guards import Guards
+from penstock.core.loop import Decision, Loop
+from penstock.core.ports import Policy
+from penstock.history.journal import Header, Journal
+from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.proofs.proof import Say
+from penstock.lab.queries.log_analysis import Sink, start
+from penstock.lab.queries.running import stop
+from penstock.policies import name_of, parameters_of
+from penstock.spark.engine import SparkEngine
+from penstock.workloads.logs import LogLines
+from penstock.workloads.pattern import Floats
+from penstock.workloads.recorded import bellcore
+from penstock.workloads.timed_logs import TimedLogs
+
+COURSE = "courses.json"
+LEAD = 10.0  # seconds for a query to open its source before the first packet
+LATE = 180.0  # seconds for the last lines to be done
+BIN = 5.0  # seconds of a picture's points
+GUARDS = Guards(minimum=1, maximum=1, cool_down=0.0)
+FULL = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A piece of the trace: from packet ``first`` on, ``before`` and ``seconds`` that count.
+
+    ``speed`` times as fast as recorded · ``lines`` per packet · ``period`` between decisions.
+    """
+
+    first: int
+    speed: float
+    lines: int
+    before: float
+    seconds: float
+    period: float
+
+    def logs(self, start: float) -> TimedLogs:
+        """The lines on the wall clock."""
+        length = (self.before + self.seconds) * self.speed
+        gaps = bellcore()[self.first :]
+        packets = int(np.searchsorted(np.cumsum(gaps), length)) + 1
+        return TimedLogs(
+            start=start, first=self.first, packets=packets, lines=self.lines, speed=self.speed
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What a run came to.
+
+    ``mean``, ``p95`` response times in seconds of the lines that count · ``share`` mean CPU share,
+    ``used`` CPU used, both of the nominal quota · ``changes`` of the share · ``failed`` tasks ·
+    ``wrong`` lines or matches too many or too few · ``points`` time, response time, share ·
+    ``monitor_ms`` CPU of the workload monitor, of all of the run, and the memory that it holds.
+    """
+
+    name: str
+    mean: float
+    p95: float
+    share: float
+    used: float
+    changes: int
+    batches: int
+    failed: int
+    wrong: int
+    points: tuple[tuple[float, float, float], ...]
+    monitor_ms: float = 0.0
+    monitor_bytes: int = 0
+
+
+class Bed:
+    """A session on a cluster of one executor that all runs share."""
+
+    def __init__(self, cluster: LocalCluster, *, say: Say) -> None:
+        self._cluster, self._say = cluster, say
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        conf = {"spark.sql.shuffle.partitions": "1"}
+        self.spark: Any = self._cluster.session("penstock bursts", conf=conf)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.spark.stop()
+
+    def cost(self, plan: Plan) -> float:
+        """Seconds of full CPU that a line takes: the median of the newest observations."""
+        costs: list[float | None] = []
+        with self._playing("calibration", plan) as play:
+            while play.wait(plan.period):
+                with contextlib.suppress(NotReady):
+                    seen = play.engine.observe()
+                    costs.extend(query.cost_per_record for query in seen.queries.values())
+        known = [cost for cost in costs[-max(3, len(costs) // 3) :] if cost]
+        if not known:
+            raise EngineError("what a line costs could not be measured; is the machine very busy?")
+        return float(np.median(known))
+
+    def run(
+        self, name: str, plan: Plan, policy: Policy | None, *, journal: Path | None = None
+    ) -> Course:
+        """Play a piece of the trace; its first part does not count."""
+        shares: list[tuple[float, float]] = []
+        with self._playing(name, plan) as play:
+            begin, end = play.counts
+            loop, close = _loop(play.engine, policy, plan, journal, name)
+            used: list[float] = []
+            with contextlib.closing(close):
+                while play.wait(plan.period):
+                    now = time.time()
+                    if now >= begin and not used:
+                        used.append(self._cpu())
+                    if loop is not None and now >= begin - 2 * plan.period:
+                        with contextlib.suppress(NotReady):
+                            _shown(loop.tick(), name, now - begin, self._say)
+                    shares.append((now, play.engine.shares.now))
+                used.append(self._cpu())
+            play.finish()
+        return _course(name, play, shares, (begin, end), used[-1] - used[0], self._quota)
+
+    @property
+    def _quota(self) -> float:
+        return self._cluster.spec.cpu_share or 1.0
+
+    def _cpu(self) -> float:
+        return sum(self._cluster.cpu_seconds().values())
+
+    @contextlib.contextmanager
+    def _playing(self, name: str, plan: Plan) -> Iterator[_Play]:
+        self._number += 1
+        folder = self._cluster.folder / f"bursts-{self._number}"
+        folder.mkdir()
+        self._say(f"{name}: {plan.before + plan.seconds:.0f} s")
+        play = _Play(self.spark, self._cluster, plan, folder=folder, name=f"bursts-{self._number}")
+        try:
+            yield play
+        finally:
+            play.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Play:
+    """The query while it runs."""
+
+    def __init__(
+        self, spark: Any, cluster: LocalCluster, plan: Plan, *, folder: Path, name: str
+    ) -> None:
+        self.logs = plan.logs(time.time() + LEAD)
+        self.counts = (self.logs.start + plan.before, self.logs.start + plan.before + plan.seconds)
+        self.sink = Sink()
+        self.engine = SparkEngine(spark, window=plan.period, cluster=cluster, arrivals=True)
+        self._spark = spark
+        self._failed = self._failures()
+        self.engine.attach()
+        self.query = start(spark, self.logs, self.sink, folder=folder, name=name)
+
+    def wait(self, seconds: float) -> bool:
+        """Until the next look; false when the piece of the trace is over."""
+        left = self.counts[1] - time.time()
+        if left <= 0.0:
+            return False
+        self.engine.advance(min(seconds, left))
+        self._check()
+        return True
+
+    def finish(self) -> None:
+        """Until every line is done, at full CPU once all that count are."""
+        deadline = time.monotonic() + LATE
+        while len(released := self.sink.responses()[0]) < self.logs.rows:
+            if time.monotonic() > deadline:
+                raise EngineError(f"{self.logs.rows - len(released)} lines are still not done")
+            if len(released) and released[-1] >= self.counts[1]:
+                self.engine.shares.set(FULL)
+            self._check()
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        """Stop the query; full CPU again."""
+        self.engine.detach()
+        self.engine.shares.set(FULL)
+        if self.query.isActive:
+            stop(self.query)
+
+    @property
+    def monitor(self) -> ArrivalBook:
+        """The workload monitor."""
+        assert self.engine.arrivals is not None
+        return self.engine.arrivals
+
+    @property
+    def failed(self) -> int:
+        """Tasks that failed since it began."""
+        return self._failures() - self._failed
+
+    def _failures(self) -> int:
+        store = self._spark.sparkContext._jsc.sc().statusStore()
+        listed = store.executorList(False)
+        return sum(int(listed.apply(i).failedTasks()) for i in range(listed.size()))
+
+    def _check(self) -> None:
+        if not self.query.isActive:
+            raise EngineError(f"the query stopped: {self.query.exception()}")
+
+
+class _Nothing:
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+def _loop(
+    engine: SparkEngine, policy: Policy | None, plan: Plan, journal: Path | None, name: str
+) -> tuple[Loop | None, Any]:
+    if policy is None:
+        return None, _Nothing()
+    if journal is None:
+        return Loop(engine, policy, GUARDS, mode="act"), _Nothing()
+    header = Header(
+        policy=name_of(policy),
+        parameters=parameters_of(policy),
+        guards=GUARDS,
+        mode="act",
+        seed=0,
+        period=plan.period,
+    )
+    kept = Journal(journal / f"{name.replace(' ', '-')}.jsonl", header)
+    return Loop(engine, policy, GUARDS, mode="act", record=kept.record), kept
+
+
+def _shown(decision: Decision, name: str, seconds: float, say: Say) -> None:
+    say(f"{name} {seconds:4.0f} s: {decision.explain()}")
+
+
+def _course(
+    name: str,
+    play: _Play,
+    shares: list[tuple[float, float]],
+    counts: tuple[float, float],
+    cpu: float,
+    quota: float,
+) -> Course:
+    begin, end = counts
+    released, stays = play.sink.responses()
+    lines = LogLines(play.logs.seed)
+    lost = play.logs.rows - sum(play.sink.total().values())
+    unmatched = lines.matches(0, play.logs.rows) - play.sink.matched
+    some = (released >= begin) & (released <= end)
+    times = np.array([t for t, _ in shares])
+    values = np.array([s for _, s in shares])
+    held = np.diff(np.clip(np.append(times, end), begin, end))
+    return Course(
+        name=name,
+        mean=float(stays[some].mean()),
+        p95=float(np.quantile(stays[some], 0.95)),
+        share=float(held @ values / held.sum()),
+        used=cpu / ((end - begin) * quota),
+        changes=int(np.count_nonzero(np.diff(values, prepend=FULL))),
+        batches=len(play.sink.done),
+        failed=play.failed,
+        wrong=abs(lost) + abs(unmatched),
+        points=_points(released[some] - begin, stays[some], times - begin, values),
+        monitor_ms=1e3 * play.monitor.cpu_seconds,
+        monitor_bytes=play.monitor.memory_bytes,
+    )
+
+
+def _points(
+    released: Floats, stays: Floats, times: Floats, shares: Floats
+) -> tuple[tuple[float, float, float], ...]:
+    place = (released // BIN).astype(np.intp)
+    counts = np.bincount(place)
+    sums = np.bincount(place, weights=stays)
+    edges = BIN * np.arange(len(counts))
+    now = shares[np.clip(np.searchsorted(times, edges, side="right") - 1, 0, None)]
+    return tuple(
+        (float(edge), float(total / count), float(share))
+        for edge, total, count, share in zip(edges, sums, counts, now, strict=True)
+        if count
+    )

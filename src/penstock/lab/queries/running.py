@@ -1,0 +1,142 @@
+"""How far a running query has come, waiting for it, and stopping it between two batches."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.errors import EngineError
+from penstock.lab.kafka.records import complete_rows
+from penstock.lab.queries.nexmark_queries import NexmarkQuery
+from penstock.workloads.nexmark import NexmarkStream
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MARGIN = 0.001  # seconds; event times are cut to whole microseconds
+LOOK = 0.1  # seconds between two looks
+STOP_SECONDS = 10.0
+
+
+def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
+    """The watermark of a batch in epoch seconds; ``None`` without a batch or an event so far."""
+    text = (progress or {}).get("eventTime", {}).get("watermark")
+    seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
+    return seconds or None
+
+
+def consumed_of(progress: Mapping[str, Any] | None) -> tuple[int, ...]:
+    """Rows of each source that batches up to this one have read, in the order of the sources.
+
+    Of Kafka, the first so many rows that are all read; some partitions may be further.
+    """
+    ends = [source["endOffset"] for source in (progress or {}).get("sources", ())]
+    return tuple(0 if not end else _rows(_parsed(end)) for end in ends)
+
+
+def complete_at(events: NexmarkStream, until: float) -> float:
+    """When every event with an event time up to ``until`` has been released (epoch seconds)."""
+    return until + events.events.disorder + MARGIN
+
+
+def caught_up(
+    running: StreamingQuery, query: NexmarkQuery, events: NexmarkStream, until: float
+) -> bool:
+    """Whether the rows that are final at ``until`` (epoch seconds) are all in the result."""
+    progress: Any = running.lastProgress
+    if query.emits == "at the watermark":
+        return (watermark_of(progress) or 0.0) >= until
+    wanted = [events.released(table, complete_at(events, until)) for table in query.tables]
+    return has_read(running, wanted)
+
+
+def has_read(running: StreamingQuery, wanted: Sequence[int]) -> bool:
+    """Whether a query has read so many rows of each of its sources."""
+    consumed = consumed_of(running.lastProgress)
+    return len(consumed) == len(wanted) and all(
+        have >= want for have, want in zip(consumed, wanted, strict=True)
+    )
+
+
+def wait_until_final(
+    running: StreamingQuery,
+    query: NexmarkQuery,
+    events: NexmarkStream,
+    until: float,
+    *,
+    within: float,
+) -> None:
+    """Wait until the query has caught up; give up after ``within`` seconds.
+
+    A window closes only when later events move the watermark past its end, so events have to
+    go on for a while after ``until``: for the watermark and two triggers.
+    """
+    await_final(running, lambda: caught_up(running, query, events, until), until, within=within)
+
+
+def await_final(
+    running: StreamingQuery, final: Callable[[], bool], until: float, *, within: float
+) -> None:
+    """Wait until a query's result is ``final`` at a moment (epoch seconds), but not for ever."""
+    deadline = time.monotonic() + within
+    while not final():
+        fail_if_ended(running)
+        if time.monotonic() > deadline:
+            raise EngineError(
+                f"query {running.name} is not final after {within:.0f} s: "
+                f"{_behind(running, until)}. Try a lower rate, or more executors"
+            )
+        time.sleep(LOOK)
+
+
+def wait_until_ready(running: StreamingQuery) -> None:
+    """Wait until a query that was started has opened its sources; each starts a Python process."""
+    while running.isActive and running.status["message"].startswith("Initializing"):
+        time.sleep(LOOK)
+    fail_if_ended(running)
+
+
+def fail_if_ended(running: StreamingQuery) -> None:
+    """Raise with the reason if a query that should go on has ended."""
+    if not running.isActive:
+        problem = str(running.exception() or "it was stopped").strip().splitlines()[0]
+        raise EngineError(f"query {running.name} ended before it was done: {problem}")
+
+
+def stop(running: StreamingQuery, *, within: float = STOP_SECONDS) -> None:
+    """Stop between two batches where that is possible: an aborted one prints a stack trace.
+
+    Waits ``within`` seconds for such a moment; a query that is behind has hardly any. The result
+    is exact either way.
+    """
+    deadline = time.monotonic() + within
+    while running.isActive and time.monotonic() < deadline:
+        if not running.status["isTriggerActive"]:
+            break
+        time.sleep(LOOK)
+    running.stop()
+
+
+def _parsed(offset: Any) -> Any:
+    return json.loads(offset) if isinstance(offset, str) else offset
+
+
+def _rows(offset: Mapping[str, Any]) -> int:
+    """Of the embedded source ``{"offset": n}``, of Kafka ``{topic: {partition: n}}``."""
+    if "offset" in offset:
+        return int(offset["offset"])
+    (partitions,) = offset.values()
+    return complete_rows({int(partition): int(end) for partition, end in partitions.items()})
+
+
+def _behind(running: StreamingQuery, until: float) -> str:
+    progress: Any = running.lastProgress
+    if progress is None:
+        return "it has finished no batch"
+    watermark = watermark_of(progress)
+    if watermark is not None and watermark < until:
+        return f"its watermark is {until - watermark:.1f} s short"
+    return f"it has read {', '.join(f'{n:,}' for n in consumed_of(progress))} events"

@@ -1,0 +1,1 @@
+"""Nexmark's queries as split pipelines: one application per operator."""

@@ -1,0 +1,78 @@
+"""The application of one hop, a process of its own.
+
+``python -m penstock.lab.queries.split.driver ORDER`` reads its topics, writes its own (the sink:
+Parquet files) and answers the controller. Started again with the same order it goes on from its
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.lab.clusters.standalone.sessions import Driver, settle
+from penstock.lab.queries.running import fail_if_ended, stop, wait_until_ready
+from penstock.lab.queries.split import rows
+from penstock.lab.queries.split.hops import SINK
+from penstock.lab.queries.split.order import Order
+from penstock.spark.split.member import Member
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK = 0.2  # seconds between looks at the order to stop
+
+
+def run(order: Order) -> None:
+    """Run the hop until it is told to stop."""
+    driver = Driver()
+    spark = driver.open(f"{order.query}-{order.hop}", order.conf, {}, order.path / "jvm.log")
+    try:
+        settle(spark)
+        running = start(spark, order)
+        with Member(
+            spark,
+            listen=Path(order.listen),
+            max_executors=order.slots,
+            window=order.window,
+            most_rows=order.max_rows,
+            agents=order.agents,
+        ):
+            while not order.stop.exists():
+                time.sleep(LOOK)
+                fail_if_ended(running)
+            stop(running)
+    finally:
+        driver.close()
+
+
+def start(spark: SparkSession, order: Order) -> StreamingQuery:
+    """Start the hop's query."""
+    application = order.application
+    result = application.result(spark)
+    sink = application.hop.name == SINK
+    frame = result if sink else rows.value_of(result)
+    writer: Any = (
+        frame.writeStream.queryName(order.hop)
+        .outputMode("append")
+        .option("checkpointLocation", str(order.path / "checkpoint"))
+        .trigger(processingTime=f"{round(order.trigger * 1e3)} milliseconds")
+    )
+    if sink:
+        writer = writer.format("parquet").option("path", str(order.path / "result"))
+    else:
+        writer = (
+            writer.format("kafka")
+            .option("kafka.bootstrap.servers", order.bootstrap_servers)
+            .option("topic", application.topics.of(order.hop))
+        )
+    running: StreamingQuery = writer.start()
+    wait_until_ready(running)
+    return running
+
+
+if __name__ == "__main__":
+    run(Order.load(Path(sys.argv[1])))

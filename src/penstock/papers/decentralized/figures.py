@@ -1,0 +1,104 @@
+"""The paper's Figures 3 to 6, from the first seed. [belkhiria19, §5]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from penstock.decentralized.draws import Floats, Whole
+from penstock.papers.decentralized.evidence import Evidence
+from penstock.papers.thesis.figures import COLOURS, STYLE
+from penstock.report.figure import GREY
+
+WIDTH, HEIGHT, DPI = 900, 300, 100
+BLUE, RED, GREEN = COLOURS[:3]
+CAPTIONS = {
+    "figure-3.png": "Figure 3. Load, nodes and messages of the whole pipeline",
+    "figure-4.png": "Figure 4. Load, nodes and messages of the middle operator",
+    "figure-5.png": "Figure 5. Accuracy and ideal throughput of the middle operator",
+    "figure-6.png": "Figure 6. Traffic under a load that only rises",
+}
+
+
+def draw_all(found: Evidence, folder: Path) -> list[Path]:
+    """All of them into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    course = found.shown
+    middle = course.load.shape[1] // 2
+    paths = [folder / name for name in CAPTIONS]
+    with _figure(paths[0], 2, 1) as places:
+        _nodes(places, course.load.sum(axis=1), course.instances.sum(axis=1))
+        _messages(places[1], course.messages.sum(axis=1))
+    with _figure(paths[1], 2, 1) as places:
+        _nodes(places, course.load[:, middle], course.instances[:, middle])
+        _messages(places[1], course.messages[:, middle])
+    with _figure(paths[2], 1, 1) as places:
+        accuracy = course.instances[:, middle] / course.ideal[:, middle]
+        share = course.throughput[:, middle] / course.load[:, middle]
+        _accuracy(places[0], accuracy, share)
+    with _figure(paths[3], 1, 1) as places:
+        _traffic(places[0], found)
+    return paths
+
+
+@contextmanager
+def _figure(path: Path, rows: int, columns: int) -> Iterator[list[Axes]]:
+    with mpl.rc_context(STYLE):
+        size = (WIDTH / DPI, HEIGHT * rows / DPI)
+        figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        yield list(figure.subplots(rows, columns, squeeze=False).ravel())
+        partial = path.with_name(path.name + ".part")
+        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
+    partial.replace(path)
+
+
+def _nodes(places: list[Axes], load: Floats, nodes: Whole) -> None:
+    left = places[0]
+    left.plot(load, color=BLUE, lw=1.2, label="load")
+    left.set_ylim(bottom=0)
+    left.set_ylabel("records per step")
+    right = left.twinx()
+    right.step(range(len(nodes)), nodes, color=RED, lw=1.2, where="post", label="nodes")
+    right.set_ylim(bottom=0)
+    right.set_ylabel("nodes")
+    lines = [*left.get_lines(), *right.get_lines()]
+    left.legend(lines, [str(line.get_label()) for line in lines], fontsize=8, loc="upper left")
+
+
+def _messages(axes: Axes, messages: Whole) -> None:
+    axes.vlines(range(len(messages)), 0, messages, color=GREEN, lw=1.2)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("step")
+    axes.set_ylabel("messages")
+
+
+def _accuracy(axes: Axes, accuracy: Floats, share: Floats) -> None:
+    axes.plot(accuracy, color=BLUE, lw=1.2, label="instances / ideal")
+    axes.plot(share, color=RED, lw=1.2, label="share of the load that can be processed")
+    axes.axhline(1.0, color=GREY, lw=1, ls=":")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("step")
+    axes.legend(fontsize=8, loc="lower right")
+
+
+def _traffic(axes: Axes, found: Evidence) -> None:
+    fastest = found.in_proportion[max(found.in_proportion)][0]
+    slower = found.by_the_same_amount[0]
+    axes.plot(fastest.nodes, fastest.messages, ".", color=BLUE, label="load rises in proportion")
+    axes.plot(slower.nodes, slower.messages, ".", color=GREEN, label="by the same amount")
+    scale = float(np.median(fastest.messages[-10:] / fastest.nodes[-10:] ** 2))
+    quadratic = scale * fastest.nodes**2
+    axes.plot(fastest.nodes, quadratic, color=GREY, lw=1, ls=":", label="quadratic")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    axes.set_ylabel("messages in a trial period")
+    axes.legend(fontsize=8, loc="upper left")

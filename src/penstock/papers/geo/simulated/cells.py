@@ -1,0 +1,78 @@
+"""Every run of the study, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.papers.geo.simulated import paper
+from penstock.simulator.geo import GeoSpec
+from penstock.simulator.geo.setups import DELAY, Case, study_spec
+
+Scaler = Literal["levels", "gesscale", "gesscale+"]
+HALF, MOST = 0.5, 0.7  # of the nodes get their packets late: Figures 7 to 9, Figure 10
+FAR = 0.05  # seconds, the other delay of Figure 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A job on a network: ``delayed`` of the nodes get their packets ``delay`` seconds late."""
+
+    job: str
+    case: Case
+    delayed: float = HALF
+    delay: float = DELAY
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        if self.delayed == HALF:
+            return f"{self.job}-{self.case}"
+        return f"{self.job}-{self.case}-{100 * self.delayed:.0f}-{1e3 * self.delay:.0f}ms"
+
+    @property
+    def words(self) -> str:
+        """For a table."""
+        if self.delayed == HALF:
+            return paper.CASES[self.case]
+        return f"{1e3 * self.delay:.0f} ms on {self.delayed:.0%}"
+
+    def spec(self, seed: int) -> GeoSpec:
+        """Of the simulator."""
+        return study_spec(self.job, self.case, delayed=self.delayed, delay=self.delay, seed=seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A condition with every level of parallelism in turn, or with an auto-scaler."""
+
+    condition: Condition
+    scaler: Scaler
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        return f"{self.condition.key}-{self.scaler}"
+
+
+def studied() -> list[Condition]:
+    """Figures 6 to 9: three jobs, three networks."""
+    cases: tuple[Case, ...] = ("none", "fixed", "jitter")
+    return [Condition(job=job, case=case) for job in paper.JOBS for case in cases]
+
+
+def mostly_delayed() -> list[Condition]:
+    """Figure 10."""
+    return [
+        Condition(job="id-id", case="fixed", delayed=MOST, delay=delay) for delay in (DELAY, FAR)
+    ]
+
+
+def all_cells() -> list[Cell]:
+    """All levels, Gesscale and ``gesscale+`` under all conditions."""
+    scalers: tuple[Scaler, ...] = ("levels", "gesscale", "gesscale+")
+    return [
+        Cell(condition=condition, scaler=scaler)
+        for condition in [*studied(), *mostly_delayed()]
+        for scaler in scalers
+    ]

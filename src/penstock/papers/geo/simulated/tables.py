@@ -1,0 +1,219 @@
+"""The study's figures as tables, ours beside the few values that it names. [arsalane24]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated.cells import Condition, Scaler
+from penstock.papers.geo.simulated.runner import Outcomes, mean
+from penstock.papers.geo.simulated.views import VIEWS
+from penstock.report.grid import NONE, Grid, percent
+from penstock.simulator.geo.setups import NODES, RATE
+
+LEVELS = range(1, NODES + 1)
+SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
+SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
+
+
+def all_tables(outcomes: Outcomes) -> list[Grid]:
+    """All of them."""
+    conditions = cells.studied()
+    jobs = {job: [c for c in conditions if c.job == job] for job in paper.JOBS}
+    return [
+        busyness(outcomes, [c for c in conditions if c.case == "none"]),
+        *(throughput(outcomes, job, chosen) for job, chosen in jobs.items()),
+        *(predictions(outcomes, job, chosen) for job, chosen in jobs.items()),
+        errors(outcomes, conditions),
+        told(outcomes, jobs),
+        mostly_delayed(outcomes),
+        ends(outcomes),
+    ]
+
+
+def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+    """Figure 6: least and most busy instance, and which is the busiest."""
+    rows = []
+    for level in LEVELS:
+        row = [str(level)]
+        for condition in conditions:
+            looks = outcomes.level(condition, level)
+            by_instance = [mean(values) for values in zip(*(x.busy for x in looks), strict=True)]
+            most = max(by_instance)
+            row.append(f"{percent(min(by_instance))} to {percent(most)}")
+            row.append(str(1 + by_instance.index(most)))
+        rows.append(tuple(row))
+    header = ["n"]
+    for condition in conditions:
+        header += [paper.JOBS[condition.job], "busiest"]
+    return Grid(
+        title="Figure 6. Busy time of the least and the most busy instance, no delay",
+        header=tuple(header),
+        rows=tuple(rows),
+        notes=("busiest: its number in the order in which instances were added",),
+    )
+
+
+def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+    """Figures 7 to 9 of one job: mean, least and most of the runs."""
+    rows = []
+    for level in LEVELS:
+        row = [str(level)]
+        for condition in conditions:
+            rates = [look.rate / 1e3 for look in outcomes.level(condition, level)]
+            row.append(f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})")
+        rows.append(tuple(row))
+    return Grid(
+        title=f"Figures 7 to 9. {paper.JOBS[job]}: thousand records/s by instances",
+        header=("n", *(paper.CASES[c.case] for c in conditions)),
+        rows=tuple(rows),
+        notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered",),
+    )
+
+
+def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+    """Figures 7 to 9 of one job: predicted before a level was reached, against measured there."""
+    rows = []
+    for level in LEVELS[1:]:
+        row = [str(level)]
+        for condition in conditions:
+            for scaler in SCALERS:
+                found = outcomes.errors(condition, level, scaler)
+                row.append(percent(mean(found), sign=True) if found else NONE)
+        rows.append(tuple(row))
+    header = ["n"]
+    for condition in conditions:
+        header += [f"{paper.CASES[condition.case]}: G", "G+"]
+    return Grid(
+        title=f"Figures 7 to 9. {paper.JOBS[job]}: prediction against measurement",
+        header=tuple(header),
+        rows=tuple(rows),
+        notes=(
+            "mean error of the runs; G gesscale as far as it scales,",
+            "G+ gesscale+",
+        ),
+    )
+
+
+def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+    """Mean and greatest errors of predictions, ours beside what the study names."""
+    rows = []
+    for condition in conditions:
+        row = [paper.JOBS[condition.job], paper.CASES[condition.case]]
+        for scaler in SCALERS:
+            found = [abs(error) for error in outcomes.all_errors(condition, scaler)]
+            row += [percent(mean(found)), percent(max(found))] if found else [NONE, NONE]
+        theirs = paper.WORST.get((condition.job, condition.case))
+        row.insert(4, percent(theirs))
+        row.append(f"≤ {percent(paper.TARGETS[condition.job])}")
+        row.append(percent(outcomes.inside(condition)))
+        rows.append(tuple(row))
+    return Grid(
+        title="Errors of predictions of levels that had not been seen",
+        header=(
+            "job",
+            "delay",
+            "G mean",
+            "G most",
+            "paper",
+            "G+ mean",
+            "G+ most",
+            "wanted",
+            "inside",
+        ),
+        rows=tuple(rows),
+        notes=(
+            "of single runs; G gesscale as far as it scales by itself,",
+            "G+ gesscale+ at all levels; paper: the greatest error it names;",
+            "wanted: our aim for the mean of gesscale+; inside: measured within its",
+            "95 % interval",
+        ),
+        words=2,
+    )
+
+
+def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
+    """How much predictions of ``gesscale+`` depend on what an engine tells."""
+    rows = []
+    for place, view in enumerate((None, *VIEWS)):
+        row = [view or "everything"]
+        for conditions in jobs.values():
+            row += [_seen_by(outcomes, condition, place - 1) for condition in conditions]
+        rows.append(tuple(row))
+    header = ["told"]
+    for job, conditions in jobs.items():
+        header += [
+            f"{paper.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
+        ]
+    return Grid(
+        title="Mean errors of gesscale+ by what the engine tells",
+        header=tuple(header),
+        rows=tuple(rows),
+        notes=("each job with no delay, with 25 and with 25 ± 10 ms (±)",),
+    )
+
+
+def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
+    looks = [look for run in outcomes.of(condition) for look in run.looks[1:]]
+    found = [
+        abs((look.plus if place < 0 else look.views[place]) / look.rate - 1.0)
+        for look in looks
+        if look.plus is not None and look.views
+    ]
+    return percent(mean(found)) if found else NONE
+
+
+def mostly_delayed(outcomes: Outcomes) -> Grid:
+    """Figure 10."""
+    rows = []
+    for level in LEVELS:
+        row = [str(level)]
+        for condition in cells.mostly_delayed():
+            looks = outcomes.level(condition, level)
+            row.append(f"{mean([look.rate for look in looks]) / 1e3:.1f}")
+            row.append(f"{1e3 * mean([look.held for look in looks]):.0f}")
+            row.append(str(sum(run.stays == level for run in outcomes.of(condition))))
+        rows.append(tuple(row))
+    header = ["n"]
+    for condition in cells.mostly_delayed():
+        header += [f"{1e3 * condition.delay:.0f} ms: k/s", "held ms/s", "stalls"]
+    return Grid(
+        title="Figure 10. Id-Id, 70 % of the nodes delayed",
+        header=tuple(header),
+        rows=tuple(rows),
+        notes=(
+            "k/s thousand records/s; held: time that the source is held back;",
+            "stalls: runs in which Gesscale adds nothing any more",
+        ),
+    )
+
+
+def ends(outcomes: Outcomes) -> Grid:
+    """Where the two auto-scalers come to."""
+    rows = []
+    for condition in [*cells.studied(), *cells.mostly_delayed()]:
+        full, best = outcomes.full(condition), outcomes.best(condition)
+        row = [paper.JOBS[condition.job], condition.words]
+        row.append(f"{full}" if full else f"none ({best})")
+        for scaler in SCALERS:
+            runs = outcomes.of(condition, scaler)
+            row.append(_sizes([run.final for run in runs]))
+            row.append(f"{mean([run.rate for run in runs]) / 1e3:.0f}")
+            row.append(f"{mean([run.changes for run in runs]):.1f}")
+        rows.append(tuple(row))
+    return Grid(
+        title="Where the auto-scalers come to in 16 looks",
+        header=("job", "delay", "enough", "G n", "k/s", "acts", "G+ n", "k/s", "acts"),
+        rows=tuple(rows),
+        notes=(
+            "enough: instances that take in the load (none do: the best number);",
+            "n: instances at the end, by run; acts: how often they changed;",
+            "k/s: thousand records/s in the last five looks",
+        ),
+        words=2,
+    )
+
+
+def _sizes(sizes: Sequence[int]) -> str:
+    low, high = min(sizes), max(sizes)
+    return str(low) if low == high else f"{low} to {high}"

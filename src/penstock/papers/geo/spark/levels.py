@@ -1,0 +1,172 @@
+"""One site more, level by level, on real Spark: what a job takes in, and what was foretold of it.
+
+Gesscale and ``gesscale+`` look on. Before a level is reached each says what it will be; then an
+executor starts on the nearest free site, the job runs with more records than it can take, and its
+throughput is measured. The job begins anew at each level, as in the study. [arsalane24]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from penstock.batches.snapshot import POOL
+from penstock.core.errors import EngineError, NotReady
+from penstock.core.model import Change, Snapshot
+from penstock.core.sanity import believable
+from penstock.lab.calibrate.saturation import RESIZE_SECONDS
+from penstock.lab.queries.geo_jobs import GeoJob
+from penstock.lab.sites.cluster import SiteCluster
+from penstock.lab.sites.engine import SiteEngine
+from penstock.lab.sites.spec import SitesSpec
+from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
+from penstock.papers.geo.spark.measure import Course, measure, session_conf
+from penstock.papers.geo.spark.throughput import Throughput
+
+WINDOWS, SECONDS, SKIP = 2, 12.0, 1
+LOOK = 0.5  # seconds between two looks at what is coming
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """A number of executors: records/s in the mean, of the slowest and of the fastest batch.
+
+    ``delay`` greatest round trip between their sites, as measured, seconds · ``busy`` least and
+    most share of the time in which an executor ran a task and did not wait for others' data ·
+    ``cpu`` mean share of their quota that they used · ``waits`` share of the tasks' time that they
+    waited for others' data · ``skew`` the busiest partition over the mean · what was foretold.
+    """
+
+    slots: int
+    site: str
+    delay: float
+    rate: float
+    least: float
+    most: float
+    batches: int
+    busy: tuple[float, float]
+    cpu: float | None
+    waits: float
+    skew: float | None
+    gesscale: float | None = None
+    plus: float | None = None
+    plus_width: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """All levels in turn; ``off`` the worst difference between a measured and a configured round
+    trip, seconds, as a share of what it may be (the greater of 2 ms and 5 %, and the jitter)."""
+
+    levels: tuple[Level, ...]
+    off: float
+
+
+def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say: Say) -> Climb:
+    """From one executor at home to ``most``, each on the nearest free site.
+
+    ``rows`` of a micro-batch.
+    """
+    course = Course(rows=rows, windows=WINDOWS, seconds=SECONDS, skip=SKIP)
+    onlookers = Onlookers(POOL, seed, period=0.0)
+    with SiteCluster(spec) as cluster:
+        off = _off(cluster)
+        spark: Any = cluster.session("levels", conf=session_conf())
+        engine = SiteEngine(spark, cluster, window=WINDOWS * SECONDS)
+        begin_watching(engine)
+        levels: list[Level] = []
+        foretold: Foretold | None = None
+        site = spec.home
+        for slots in range(1, most + 1):
+            found, seen = _measured(spark, cluster, engine, job, course)
+            onlookers.look(seen)
+            level = _level(found, seen, site)
+            if foretold is not None:
+                level = replace(
+                    level,
+                    gesscale=foretold.gesscale,
+                    plus=foretold.plus,
+                    plus_width=foretold.plus_width,
+                )
+            levels.append(level)
+            say(f"{found}{_words(level)}")
+            if slots < most:
+                foretold = onlookers.foretell(seen)
+                site = foretold.add_on[0]
+                _add(engine, slots, site)
+        engine.detach()
+    return Climb(levels=tuple(levels), off=off)
+
+
+def begin_watching(engine: SiteEngine) -> None:
+    """From here on; what an engine is to tell of a query it has to have seen begin."""
+    engine.attach()
+    with contextlib.suppress(NotReady):
+        engine.observe()
+
+
+def _measured(
+    spark: Any, cluster: SiteCluster, engine: SiteEngine, job: GeoJob, course: Course
+) -> tuple[Throughput, Snapshot]:
+    """Throughput, and what a policy sees of the same time."""
+    seen: list[Snapshot] = []
+
+    def observe() -> None:
+        cluster.sites.measure()
+        seen.append(believable(engine.observe())[0])
+
+    found = measure(spark, cluster.spark, job, course, at_end=observe)
+    return found, seen[0]
+
+
+def _level(found: Throughput, seen: Snapshot, site: str) -> Level:
+    rates = [found.rows / seconds for seconds in found.durations]
+    nodes = [slot.node for slot in seen.pools[POOL]]
+    cpu = list(found.cpu.values())
+    return Level(
+        slots=found.executors,
+        site=site,
+        delay=seen.rtt.worst(nodes) if seen.rtt is not None else 0.0,
+        rate=found.mean,
+        least=min(rates),
+        most=max(rates),
+        batches=len(rates),
+        busy=(min(found.busy.values()), max(found.busy.values())),
+        cpu=sum(cpu) / len(cpu) if cpu else None,
+        waits=found.fetch_wait,
+        skew=found.skew,
+    )
+
+
+def _add(engine: SiteEngine, slots: int, site: str) -> None:
+    """One executor more at a site; returns when it is there."""
+    engine.apply({POOL: Change(before=slots, slots=slots + 1, raw=slots + 1.0, add_on=(site,))})
+    deadline = time.monotonic() + RESIZE_SECONDS
+    while engine.acting or len(engine.slots()) <= slots:
+        if time.monotonic() > deadline:
+            raise EngineError(f"no executor came at {site} within {RESIZE_SECONDS:.0f} s")
+        engine.advance(LOOK)
+
+
+def _off(cluster: SiteCluster) -> float:
+    """How far round trips are from what is configured, at the worst pair, of what is allowed."""
+    rtt, spec = cluster.sites.rtt, cluster.spec
+    worst = 0.0
+    for one, other in combinations((site.name for site in spec.sites), 2):
+        wanted = spec.rtt(one, other)
+        allowed = max(0.002, 0.05 * wanted) + spec[one].jitter + spec[other].jitter
+        worst = max(worst, abs(rtt.between(one, other) - wanted) / allowed)
+    return worst
+
+
+def _words(level: Level) -> str:
+    if level.plus is None:
+        return ""
+    simple = "–" if level.gesscale is None else f"{level.gesscale / level.rate - 1.0:+.0%}"
+    return f"; foretold {simple} by gesscale, {level.plus / level.rate - 1.0:+.0%} by gesscale+"

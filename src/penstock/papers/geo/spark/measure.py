@@ -1,0 +1,164 @@
+"""Measure the throughput of a geo job on the executors that a session has now.
+
+The job gets more than it can take: hours of events wait when it starts, and a micro-batch takes a
+fixed number of them. Throughput is what it read over the time, whole batches only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.batches.values import Batch, Stage
+from penstock.core.errors import EngineError, InputError
+from penstock.lab.calibrate.saturation import counted_batches, fresh_folder, lasted
+from penstock.lab.queries import geo
+from penstock.lab.queries.geo_jobs import WINDOW
+from penstock.lab.rig.ending import stopping
+from penstock.papers.geo.spark.throughput import Throughput, throughput_of
+from penstock.spark.read.cpu import CpuMeter, Metered
+from penstock.spark.read.rest import Rest
+from penstock.workloads.patterns import Constant
+
+BACKLOG = 7_200.0  # seconds of events that wait at the start
+PARTITIONS = 12  # of the sources together, and of the state: whole waves on 1, 2, 3, 4, 6 and 12
+ENDLESS = 100_000.0  # records/s of a stream where their times do not matter
+
+
+def session_conf(partitions: int = PARTITIONS) -> dict[str, str]:
+    """Spark settings of a session in which jobs are measured."""
+    return {"spark.sql.shuffle.partitions": str(partitions), **geo.STATE}
+
+
+class Cluster(Metered, Protocol):
+    """Where the executors of a session run: a local cluster, or one of several sites."""
+
+    @property
+    def folder(self) -> Path:
+        """For what is only needed while it runs."""
+        ...
+
+    @property
+    def warm(self) -> bool:
+        """Whether all executors are past their time at full speed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a measurement goes.
+
+    ``rows`` most records of a micro-batch · ``windows`` of ``seconds`` each that are counted ·
+    ``skip`` batches that are not, after the executors are warm · ``partitions`` tasks that read a
+    micro-batch · ``within`` seconds until it is given up.
+    """
+
+    rows: int
+    partitions: int = PARTITIONS
+    windows: int = 3
+    seconds: float = 20.0
+    skip: int = 2
+    within: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("rows", 1), ("partitions", 1), ("windows", 1), ("skip", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} {getattr(self, name)} must be ≥ {least}")
+        for name in ("seconds", "within"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} {value} must be a finite number of seconds above 0")
+
+    def enough(self, batches: Sequence[Batch]) -> bool:
+        """Whether all windows are full, with a batch in each."""
+        return lasted(batches) >= self.windows * self.seconds and len(batches) >= self.windows
+
+
+def measure(
+    spark: Any,
+    cluster: Cluster,
+    job: geo.GeoJob,
+    course: Course,
+    *,
+    at_end: Callable[[], None] = lambda: None,
+) -> Throughput:
+    """Run a job on the executors that are there; nobody else may use or change them meanwhile.
+
+    ``at_end`` is called when all has been counted, while the query still runs.
+    """
+    if course.rows % job.cycle:
+        raise InputError(
+            f"{job.name}: rows {course.rows:,} must be a multiple of {job.cycle:,}, the messages "
+            "of a window: else no two batches are the same work. Take another scale for others"
+        )
+    context = spark.sparkContext
+    rest = Rest(context.uiWebUrl, context.applicationId)
+    rest.new_stages()  # those of the past
+    before = _alive(rest)
+    events = job.events(
+        start=(time.time() - BACKLOG) // WINDOW * WINDOW,  # a batch is a window
+        seconds=BACKLOG,
+        partitions=course.partitions,
+        max_rows=course.rows,
+        pattern=None if job.stateful else Constant(rps=ENDLESS),
+    )
+    meter = CpuMeter(cluster)
+    cores = dict.fromkeys(before, 1)
+
+    def ready() -> bool:
+        if cluster.warm:
+            meter.used(context.applicationId, cores)  # from here on
+            return True
+        return False
+
+    with fresh_folder(cluster.folder) as folder:
+        running = geo.start(
+            spark, job, events, folder=folder, trigger=0.0, sink="noop", name=f"geo-{job.name}"
+        )
+        with stopping(running):
+            batches = counted_batches(
+                running,
+                enough=course.enough,
+                ready=ready,
+                skip=course.skip,
+                within=course.within,
+                hint="take fewer rows, or raise cpu_share",
+            )
+            cpu = meter.used(context.applicationId, cores)
+            at_end()
+    full = sum(rows.max_rows or 0 for rows in events)
+    if short := [b for b in batches if b.rows < full]:
+        raise EngineError(
+            f"{job.name}: a batch read {short[0].rows:,} of {full:,} records, so the job was not "
+            "saturated: take more rows, or give it more work"
+        )
+    if _alive(rest) != before:
+        raise EngineError(f"{job.name}: executors came or went while it was measured")
+    stages = _stages(rest, str(running.runId), {b.id for b in batches})
+    tasks = {s.id: rest.tasks(s) for some in stages.values() for s in some if s.tasks}
+    return throughput_of(
+        job.name,
+        batches,
+        stages,
+        tasks,
+        executors=before,
+        cpu=cpu,
+        rows=full,
+        windows=course.windows,
+    )
+
+
+def _alive(rest: Rest) -> list[str]:
+    return sorted(e.id for e in rest.executors() if e.alive)
+
+
+def _stages(rest: Rest, run_id: str, batches: set[int]) -> dict[int, list[Stage]]:
+    found: dict[int, list[Stage]] = {}
+    for stage in rest.new_stages():
+        if stage.run_id == run_id and stage.batch in batches:
+            found.setdefault(stage.batch, []).append(stage)
+    return found

@@ -1,0 +1,27 @@
+"""Figure 7 on Spark: a picture for each policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from penstock.papers.canvas import canvas
+from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
+from penstock.papers.gesscale.simulated.paper import NAMES as POLICIES
+from penstock.papers.gesscale.spark.outcomes import Outcomes
+
+NAMES = {policy: f"{policy}.png" for policy in POLICIES}
+
+
+def draw_all(outcomes: Outcomes, seed: int, folder: Path) -> list[Path]:
+    """Of the policies that have run with a seed, into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for policy, name in POLICIES.items():
+        run = next((r for r in outcomes.of(policy) if r.seed == seed), None)
+        if run is not None:
+            drawn.append(folder / NAMES[policy])
+            with canvas(drawn[-1], 3, height=HEIGHT, same_x=True) as places:
+                follow(places, np.array(run.course), title=name, unit="seconds")
+    return drawn

@@ -1,0 +1,99 @@
+"""What ``penstock reproduce mead`` runs and writes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.core.errors import InputError
+from penstock.papers import reproduction
+from penstock.papers.lanes import Progress
+from penstock.papers.mead import cells, figures, findings, models, runner, tables
+from penstock.papers.mead.document import WRITE_UP
+from penstock.papers.reproduction import FIGURES, Reproduction
+from penstock.papers.reproduction_text import means
+from penstock.papers.write_up import Told
+
+SEEDS = 10
+LEAST_MINUTES = 2.0  # two decisions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """So many seeds from the first one on; of every trace so many ``minutes``, or all.
+
+    ``extended``: also ``mead+``, which the paper does not have.
+    """
+
+    seeds: int = SEEDS
+    first_seed: int = 0
+    minutes: float | None = None
+    extended: bool = False
+
+    def __post_init__(self) -> None:
+        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        if self.minutes is not None and not self.minutes >= LEAST_MINUTES:
+            raise InputError(f"minutes {self.minutes} must be ≥ {LEAST_MINUTES:g}")
+
+    @property
+    def numbers(self) -> list[int]:
+        """The seeds."""
+        return list(range(self.first_seed, self.first_seed + self.seeds))
+
+    @property
+    def seconds(self) -> float:
+        """Of every trace."""
+        return math.inf if self.minutes is None else 60.0 * self.minutes
+
+
+def size(plan: Plan) -> int:
+    """How many cells it has."""
+    return len(cells.all_cells(extended=plan.extended))
+
+
+def reproduce(
+    plan: Plan,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    progress: Progress = lambda finished, total: None,
+) -> Reproduction:
+    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
+    outcomes = runner.run(
+        cells.all_cells(extended=plan.extended),
+        plan.numbers,
+        folder,
+        workers=workers,
+        seconds=plan.seconds,
+        progress=progress,
+    )
+    comparisons = [
+        models.compare(trace, seed, plan.seconds)
+        for trace in models.TRACES
+        for seed in plan.numbers
+    ]
+    shown = figures.Shown(
+        outcomes=outcomes,
+        comparisons=comparisons,
+        seed=plan.first_seed,
+        seconds=plan.seconds,
+    )
+    found = Reproduction(
+        name=WRITE_UP.name,
+        seeds=plan.seeds,
+        folder=folder,
+        findings=findings.judge(outcomes, comparisons),
+        tables=tuple(tables.all_tables(outcomes, comparisons, extended=plan.extended)),
+        pictures=tuple(figures.draw_all(shown, folder / FIGURES)),
+    )
+    WRITE_UP.finish(found, told(plan))
+    return found
+
+
+def told(plan: Plan) -> Told:
+    """A plan in words."""
+    command = f"penstock reproduce {WRITE_UP.name} --seeds {plan.seeds}"
+    command += f" --first-seed {plan.first_seed}" if plan.first_seed else ""
+    command += " --extended" if plan.extended else ""
+    return Told(command=command, runs=f"{means(plan.seeds)}.", seed=plan.first_seed)

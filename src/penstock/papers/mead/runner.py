@@ -1,0 +1,90 @@
+"""Runs all cells over all seeds in several processes; what is finished is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.compare.statistics import Estimate, estimate
+from penstock.papers import lanes
+from penstock.papers.lanes import Progress
+from penstock.papers.mead.cells import Cell
+from penstock.papers.mead.experiment import Outcome
+from penstock.papers.mead.experiment import run as run_cell
+from penstock.papers.mead.traces import arrivals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One run: a cell with a seed on the first ``seconds`` of its trace."""
+
+    cell: Cell
+    seed: int
+    seconds: float
+    detailed: bool
+
+    @property
+    def key(self) -> str:
+        """Of its cell."""
+        return self.cell.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """All runs that a folder holds."""
+
+    runs: tuple[Outcome, ...]
+
+    def of(self, cell: Cell) -> list[Outcome]:
+        """The runs of a cell, by seed."""
+        return sorted((r for r in self.runs if r.key == cell.key), key=lambda r: r.seed)
+
+    def estimate(self, cell: Cell, figure: str) -> Estimate | None:
+        """Mean and interval of a figure over the seeds."""
+        values = [float(getattr(outcome, figure)) for outcome in self.of(cell)]
+        return estimate(values) if values else None
+
+
+def load(folder: Path) -> Outcomes:
+    """What a folder holds; a line that was cut off does not count."""
+    return Outcomes(runs=lanes.load(Outcome, folder))
+
+
+def run(
+    cells: Sequence[Cell],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    workers: int | None = None,
+    seconds: float = math.inf,
+    progress: Progress = lambda finished, total: None,
+) -> Outcomes:
+    """Run what the folder does not hold yet, on the first ``seconds`` of the traces."""
+    groups = _groups(cells, seeds, seconds)
+    return Outcomes(
+        runs=lanes.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+    )
+
+
+def _groups(cells: Sequence[Cell], seeds: Sequence[int], seconds: float) -> list[list[Task]]:
+    """By trace and seed: such runs share their windows, and so the fits.
+
+    So do all seeds of BC, which is why they follow one another.
+    """
+    return [
+        [
+            Task(cell=cell, seed=seed, seconds=seconds, detailed=seed == seeds[0])
+            for cell in cells
+            if cell.trace == trace
+        ]
+        for trace in dict.fromkeys(cell.trace for cell in cells)
+        for seed in seeds
+    ]
+
+
+def _work(task: Task) -> Outcome:
+    times = arrivals(task.cell.trace, task.seed, task.seconds)
+    check = lanes.leave_if_stopping
+    return run_cell(task.cell, task.seed, times, detailed=task.detailed, check=check)

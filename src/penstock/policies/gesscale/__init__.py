@@ -1,0 +1,1 @@
+"""Gesscale and its kin: sizes and nodes by a model of throughput. [arkian21]"""

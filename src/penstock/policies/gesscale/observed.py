@@ -1,0 +1,123 @@
+"""Observed: who is at the limit, back pressure or not, and what a window says of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.capacity.readings import Reading
+from penstock.core.model import Snapshot
+from penstock.policies.gesscale.layouts import Layouts
+from penstock.policies.gesscale.units import ALWAYS_BUSY, Unit, limit_of, throughput_of
+from penstock.policies.signals.bottleneck import shares_add_up
+from penstock.policies.signals.learned import supplied
+
+HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
+WORKING = 0.9  # busy share of a source that is slow itself
+BEHIND = 0.95  # of what is offered: a source that takes in less leaves records behind
+
+
+def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
+    """By pool why it can do no more than it does, empty if it can; none of which it is not known.
+
+    Those that back pressure points at can not. It points at nobody where slots wait for each other
+    over the network [arsalane24, IV-C]: then records wait in front of a source all the time though
+    nobody is held back, and what they wait for is the busiest of the units below (where nobody
+    tells who is busy, one with state).
+    """
+    found: dict[str, str] = {}
+    for unit in units:
+        limit = limit_of(seen, unit, HELD_BACK)
+        if limit is None:
+            continue
+        idles = not unit.above and unit.below and _busy(seen, unit) < WORKING
+        found[unit.pool] = limit.why if limit.reached and not idles else ""
+    below = [unit for unit in units if unit.above and unit.pool in found]
+    if below and not any(found.values()) and any(_waits_at(seen, n) for n in seen.pipeline.sources):
+        slowest = max(below, key=lambda unit: (_busiest(seen, unit), _stateful(seen, unit)))
+        held = max(seen.operators[name].backpressured or 0.0 for name in slowest.above)
+        found[slowest.pool] = f"records waited all the time, though back pressure is {held:.2f}"
+    return found
+
+
+def reading_of(seen: Snapshot, unit: Unit, layouts: Layouts, *, full: bool) -> Reading | None:
+    """What a pool did in the window; ``None`` where throughput or round trips are not known."""
+    rate = throughput_of(seen, unit)
+    if not rate or not layouts.known:
+        return None
+    layout = layouts.here()
+    loads = _loads(seen, unit)
+    if not loads:
+        return Reading(layout=layout, rate=rate, full=full)
+    beside = frozenset(layouts.hosts)
+    hosts = [load for i, load in enumerate(loads) if i in beside]
+    rest = [load for i, load in enumerate(loads) if i not in beside]
+    total = sum(loads)
+    last = layout.rest * total if seen.queries else max(loads)  # of micro-batches slots take turns
+    return Reading(
+        layout=layout,
+        rate=rate,
+        full=full,
+        busiest=min(1.0, last),
+        host=max(hosts, default=None),
+        rest=sum(rest) if rest else None,
+        rest_share=max(0.0, 1.0 - layout.host * len(hosts)),
+        source=_source(seen, unit) if hosts else None,
+        waits=_waits(seen, unit) if full else None,
+    )
+
+
+def _loads(seen: Snapshot, unit: Unit) -> list[float]:
+    """Of every slot; the same for all where only the operator's busy time is known."""
+    slots = seen.pools[unit.pool]
+    loads = [slot.load for slot in slots if slot.load is not None]
+    operators = [o for name in unit.members if (o := seen.operators.get(name)) is not None]
+    if seen.queries:  # busy shares of executors do not depend on when a task ended
+        busy = max((o.busy for o in operators if o.busy), default=0.0)
+        return [busy] * len(slots) if busy else []
+    if len(loads) == len(slots) and any(loads):
+        return loads
+    if len(operators) == 1 and operators[0].busy and shares_add_up(operators[0]):
+        return [operators[0].busy] * len(slots)
+    return []
+
+
+def _busy(seen: Snapshot, unit: Unit) -> float:
+    loads = _loads(seen, unit)
+    return sum(loads) / len(loads) if loads else 0.0
+
+
+def _busiest(seen: Snapshot, unit: Unit) -> float:
+    return max(_loads(seen, unit), default=0.0)
+
+
+def _stateful(seen: Snapshot, unit: Unit) -> bool:
+    return any(seen.pipeline.operators[name].stateful for name in unit.members)
+
+
+def _waits_at(seen: Snapshot, name: str) -> bool:
+    """Whether records waited at a source throughout; by what it left behind if lag is not told."""
+    o = seen.operators.get(name)
+    if o is None or o.lag is not None:
+        return o is not None and supplied(seen, o)
+    return bool(o.offered_rate and o.arrival_rate and o.arrival_rate < BEHIND * o.offered_rate)
+
+
+def _source(seen: Snapshot, unit: Unit) -> float | None:
+    """Busy seconds per second of what hands records to a unit."""
+    above = [seen.operators.get(name) for name in unit.above]
+    if any(o is None or o.busy is None or not shares_add_up(o) for o in above):
+        return None
+    return sum((o.busy or 0.0) * o.parallelism for o in above if o is not None)
+
+
+def _waits(seen: Snapshot, unit: Unit) -> float | None:
+    """Of the time in which the operators above did not work, the share that nobody held them."""
+    above = [seen.operators.get(name) for name in unit.above]
+    if seen.queries or not above:
+        return None
+    idle = held = 0.0
+    for o in above:
+        if o is None or o.idle is None or o.backpressured is None or not shares_add_up(o):
+            return None
+        idle, held = idle + o.idle, held + o.backpressured
+    return idle / (idle + held) if idle + held > ALWAYS_BUSY else None

@@ -1,0 +1,1 @@
+"""What several policies read out of snapshots: backlog, demand, bottleneck, lag."""

@@ -1,0 +1,1 @@
+"""Changing a Spark application: its executors, and the CPU they may use."""

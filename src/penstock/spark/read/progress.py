@@ -1,0 +1,174 @@
+"""What a query says of its micro-batches: the progress listener, as typed values."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from penstock.batches.values import Batch, Source
+from penstock.spark.read.listener import Ears, Listener
+
+KEPT = 500  # batches per query; at one per second more than any window needs
+MOST_QUERIES = 100  # running at once in a session
+
+
+def batch_of(progress: Mapping[str, Any]) -> Batch:
+    """A progress document (``StreamingQueryProgress.json``) as a ``Batch``."""
+    run_id = str(progress["runId"])
+    sources = tuple(_source(s) for s in progress.get("sources", []))
+    rows = int(progress.get("numInputRows", 0))
+    if len(sources) == 1:
+        sources = (replace(sources[0], rows=rows),)
+    operators = progress.get("stateOperators", [])
+    return Batch(
+        query=progress.get("name") or f"query-{run_id[:8]}",
+        run_id=run_id,
+        id=int(progress["batchId"]),
+        start=datetime.fromisoformat(progress["timestamp"]).timestamp(),
+        duration=float(progress.get("batchDuration", 0)) / 1e3,
+        rows=rows,
+        available=_total([s.available for s in sources]),
+        taken=_total([s.taken for s in sources]),
+        sources=sources,
+        # Spark lists them from the sink upwards.
+        state=tuple(str(o["operatorName"]) for o in reversed(operators)),
+        state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
+        state_bytes=sum(int(o.get("memoryUsedBytes", 0)) for o in operators),
+        written=_written(progress.get("sink")),
+    )
+
+
+def _source(document: Mapping[str, Any]) -> Source:
+    return Source(
+        rows=int(document.get("numInputRows", 0)),
+        available=_count(document.get("latestOffset")),
+        taken=_count(document.get("endOffset")),
+        name=str(document.get("description", "")),
+        waiting=_waiting(document.get("latestOffset"), document.get("endOffset")),
+    )
+
+
+def _written(sink: Any) -> int | None:
+    """Files and ``foreachBatch`` say −1."""
+    rows = sink.get("numOutputRows") if isinstance(sink, Mapping) else None
+    return rows if isinstance(rows, int) and rows >= 0 else None
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [c for c in counts if c is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
+
+
+def recent_batches(query: Any) -> list[Batch]:
+    """The batches that a running query remembers, oldest first."""
+    return [batch_of(json.loads(progress.json)) for progress in query.recentProgress]
+
+
+class ProgressLog:
+    """Collects the batches of all queries of a session; thread-safe.
+
+    ``attach`` registers a listener with a session. Listener calls come from Spark's own thread
+    and only append to a bounded queue, so they cost the query nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batches: dict[str, deque[Batch]] = {}
+        self._listener: Any = None
+
+    def attach(self, spark: Any) -> None:
+        """Start listening; batches that the running queries remember come first."""
+        self._listener = Listener(
+            Ears(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.forget)
+        )
+        spark.streams.addListener(self._listener)
+        for query in spark.streams.active:
+            for batch in recent_batches(query):
+                self.add(batch)
+            if not query.isActive:  # it ended meanwhile, perhaps before its batches were added
+                self.forget(str(query.runId))
+
+    def detach(self, spark: Any) -> None:
+        """Stop listening."""
+        if self._listener is not None:
+            spark.streams.removeListener(self._listener)
+            self._listener = None
+
+    def add(self, batch: Batch) -> None:
+        """Keep a batch; one that is known already is ignored."""
+        with self._lock:
+            kept = self._batches.setdefault(batch.run_id, deque(maxlen=KEPT))
+            if not kept or batch.start > kept[-1].start:
+                kept.append(batch)
+            if len(self._batches) > MOST_QUERIES:
+                oldest = min(self._batches, key=lambda run: self._batches[run][-1].start)
+                del self._batches[oldest]
+
+    def idle(self, run_id: str, timestamp: str) -> None:
+        """Note that a query had nothing to do: as good as an empty batch."""
+        with self._lock:
+            kept = self._batches.get(run_id)
+            last = kept[-1] if kept else None
+        if last is not None:
+            now = datetime.fromisoformat(timestamp).timestamp()
+            self.add(last.idle_at(now))
+
+    def forget(self, run_id: str) -> None:
+        """Drop a query that has ended."""
+        with self._lock:
+            self._batches.pop(run_id, None)
+
+    def queries(self) -> dict[str, list[Batch]]:
+        """The batches of every running query by run id, oldest first."""
+        with self._lock:
+            return {run: list(kept) for run, kept in self._batches.items() if kept}
+
+
+def _count(offset: Any) -> int | None:
+    """Records before an offset: the sum of all numbers in it; ``None`` if there are none.
+
+    Offsets differ by source: ``{"offset": 42}``, Kafka's ``{"topic": {"0": 7, "1": 9}}``.
+    """
+    numbers = list(_numbers(_parsed(offset)))
+    return sum(numbers) if numbers else None
+
+
+def _waiting(latest: Any, end: Any) -> dict[str, int]:
+    """Records behind by partition, of offsets such as Kafka's; else none."""
+    ends = dict(_partitions(_parsed(end)))
+    return {
+        name: max(0, offset - ends[name])
+        for name, offset in _partitions(_parsed(latest))
+        if name in ends
+    }
+
+
+def _partitions(offset: Any) -> Iterable[tuple[str, int]]:
+    for topic, partitions in offset.items() if isinstance(offset, Mapping) else ():
+        for number, at in partitions.items() if isinstance(partitions, Mapping) else ():
+            if isinstance(at, int):
+                yield f"{topic}-{number}", at
+
+
+def _parsed(offset: Any) -> Any:
+    if not isinstance(offset, str):
+        return offset
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return None
+
+
+def _numbers(value: Any) -> Iterable[int]:
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _numbers(inner)

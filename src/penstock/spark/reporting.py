@@ -1,0 +1,132 @@
+"""Who hears of every decision: the log, the journal, Prometheus and the program itself."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from penstock.core.loop import Decision, State
+from penstock.history.journal import Header, Journal
+from penstock.history.resumption import resume
+from penstock.spark.decision_log import DecisionLog
+from penstock.spark.exporter import ErrorKind, Exporter
+from penstock.spark.settings.settings import Settings
+
+log = logging.getLogger("penstock")
+
+
+class Witnesses:
+    """Tells each of them what happened; what goes wrong with one is its own affair.
+
+    ``header`` of the journal · ``record`` the program's own callback.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        header: Header,
+        record: Callable[[Decision, State], None] | None,
+    ) -> None:
+        self._settings = settings
+        self._header = header
+        self._record = record
+        self._log = DecisionLog(settings.heartbeat)
+        self._journal: Journal | None = None
+        self._exporter: Exporter | None = None
+        self._complained: set[ErrorKind] = set()
+        self._frozen = False
+
+    @property
+    def url(self) -> str | None:
+        """Where Prometheus finds the metrics; ``None`` if nowhere."""
+        return self._exporter.url if self._exporter is not None else None
+
+    def serve(self, opening: ExitStack) -> None:
+        """Listen for Prometheus, if that is wanted."""
+        if self._settings.metrics_port is None:
+            return
+        exporter = Exporter(self._settings)
+        url = exporter.serve(self._settings.metrics_host, self._settings.metrics_port)
+        opening.callback(self._close_exporter)
+        self._exporter = exporter
+        log.info("metrics at %s", url)
+
+    def resume(self, opening: ExitStack) -> State | None:
+        """Open the journal, if one is wanted; returns the state to go on from, if there is one."""
+        path = self._settings.journal
+        return self._resume(path, opening) if path is not None else None
+
+    def hear(self, decision: Decision, state: State) -> None:
+        """One decision, and the state of the loop after it."""
+        self._log.say(decision)
+        if decision.proposal.reason.startswith("no change: the policy"):
+            self.complain("policy", decision.proposal.reason)
+        if any(note.startswith("not done") for note in decision.notes):
+            self.complain("act", decision.notes[-1])
+        if self._journal is not None:
+            self._tell("journal", self._journal.record, decision, state)
+        if self._exporter is not None:
+            self._tell("metrics", self._exporter.show, decision)
+        if self._record is not None:
+            self._tell("record", self._record, decision, state)
+
+    def switched(self, why: str | None) -> None:
+        """Say once that the kill switch was put on or off; ``why`` it is on."""
+        if why is not None and not self._frozen:
+            log.warning("frozen: %s; observing goes on, nothing is done", why)
+        elif why is None and self._frozen:
+            log.warning("thawed: actions are allowed again")
+        self._frozen = why is not None
+        if self._exporter is not None:
+            self._exporter.show_frozen(self._frozen)
+
+    def complain(self, kind: ErrorKind, what: str) -> None:
+        """Say once that something is wrong, not at every tick; count it every time."""
+        log.log(logging.DEBUG if kind in self._complained else logging.WARNING, "%s", what)
+        self._complained.add(kind)
+        if self._exporter is not None:
+            self._exporter.count_error(kind)
+
+    def content(self, *kinds: ErrorKind) -> None:
+        """These work again: the next complaint about them is news."""
+        self._complained.difference_update(kinds)
+
+    def _resume(self, path: Path, opening: ExitStack) -> State | None:
+        try:
+            found = resume(
+                path,
+                self._header,
+                now=time.time(),
+                max_bytes=self._settings.journal_max_bytes,
+                keep=self._settings.journal_keep,
+            )
+        except OSError as error:
+            self.complain("journal", f"no journal, deciding goes on without: {error}")
+            return None
+        self._journal = found.journal
+        opening.callback(self._close_journal)
+        if found.why:
+            log.info("%s: %s", path, found.why)
+        return found.state
+
+    def _tell(self, kind: ErrorKind, call: Callable[..., None], *values: Any) -> None:
+        """A full disk or a broken callback costs its own line, nothing else."""
+        try:
+            call(*values)
+            self.content(kind)
+        except Exception as error:
+            self.complain(kind, f"{kind}: {type(error).__name__}: {error}; deciding goes on")
+
+    def _close_journal(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def _close_exporter(self) -> None:
+        if self._exporter is not None:
+            self._exporter.close()
+            self._exporter = None
