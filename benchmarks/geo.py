@@ -29,10 +29,9 @@ from penstock.network.accuracy import plane
 from penstock.network.maps import from_inbound, random_pairs
 from penstock.network.placement import joining, leaving, ranked
 from penstock.policies.gesscale.calibration import no_calibration, with_measurement
-from penstock.policies.gesscale.experience import Experience
-from penstock.policies.gesscale.gesscale import Gesscale
+from penstock.policies.gesscale.gesscale import Gesscale, Memory
 from penstock.policies.gesscale.gesscale_plus import GesscalePlus
-from penstock.policies.gesscale.sustained import Memory
+from penstock.policies.gesscale.observed import Experience
 from penstock.report.grid import NONE, Grid
 
 FIT_MS, PLACEMENT_MS = 5.0, 50.0

@@ -17,9 +17,8 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.costs import Cost, Piece, Work, measure, on_one_thread, verdict
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
-from penstock.core.model import Snapshot
+from penstock.core.model import Arrivals, Snapshot
 from penstock.papers.mead import paper
 from penstock.papers.mead.traces import TRACES, arrivals
 from penstock.policies.mead.mead import Mead

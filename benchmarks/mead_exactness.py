@@ -19,10 +19,10 @@ from scipy.special import stdtrit
 from penstock.compare.statistics import CONFIDENCE, Estimate, estimate
 from penstock.papers.mead.traces import live_maps
 from penstock.queueing import MarkovianArrivalProcess, PhaseType
-from penstock.queueing.lindley import departures
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1 import solve
 from penstock.queueing.matrices import Floats
+from penstock.queueing.replay import departures
 from penstock.queueing.simple import kingman_mean, mg1_mean
 from penstock.report.grid import Grid, percent
 

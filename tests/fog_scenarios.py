@@ -12,7 +12,7 @@ from penstock.core.latency import LatencyMap
 from penstock.core.model import OperatorSeen, Proposal, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import Gesscale, MdlNlunaware
-from penstock.policies.gesscale.sustained import Memory
+from penstock.policies.gesscale.gesscale import Memory
 
 MILLISECONDS = [[], [20], [60, 50], [100, 90, 80], [140, 130, 120, 110]]
 TAXI = Pipeline(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.lab.agents.executors.account import GroupAccount, ProcessAccount, account_of
-from penstock.lab.agents.executors.load import LoadMeter
+from penstock.lab.agents.executors.load import GroupAccount, LoadMeter, ProcessAccount, account_of
 from penstock.lab.host.cgroups import Groups, Hierarchy
 
 WINDOW = 12.0

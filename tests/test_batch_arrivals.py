@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.batches.arrival_monitor import ArrivalMonitor
-from penstock.batches.batch_arrivals import SECONDS, TOO_SHORT, BatchArrivals
+from penstock.batches.arrival_monitor import SECONDS, TOO_SHORT, ArrivalMonitor, BatchArrivals
 from penstock.batches.values import Batch
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
-from penstock.core.model import OperatorSeen, Proposal, QuerySeen, Slot, Snapshot
+from penstock.core.model import Arrivals, OperatorSeen, Proposal, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.ports import Policy
 from penstock.policies import POLICIES, create, wants_arrivals

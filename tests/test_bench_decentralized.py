@@ -12,8 +12,7 @@ import pytest
 from penstock.decentralized.steps import Course, Setup
 from penstock.papers import reproduction
 from penstock.papers.decentralized import changes, command, evidence, findings, growth
-from penstock.papers.decentralized.command import Plan
-from penstock.papers.decentralized.document import WRITE_UP
+from penstock.papers.decentralized.command import WRITE_UP, Plan
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.papers.decentralized.figures import CAPTIONS

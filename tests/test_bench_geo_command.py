@@ -9,7 +9,7 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.papers import lanes, reproduction
-from penstock.papers.geo.simulated import command, document, figures
+from penstock.papers.geo.simulated import command, figures
 from penstock.papers.geo.simulated.cells import all_cells
 from penstock.papers.geo.simulated.command import Plan
 from penstock.papers.reproduction import Reproduction
@@ -26,7 +26,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, document.CAPTIONS)
+    check_written(done, command.CAPTIONS)
     check_json(done, findings="abcdefghijklmno", rows=[10, 10, 10, 10, 9, 9, 9, 9, 5, 10, 11])
 
 
@@ -35,7 +35,7 @@ def test_a_finished_run_is_shown_again_without_running(
 ) -> None:
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
     text = shown_again(
-        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=document.CAPTIONS
+        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=command.CAPTIONS
     )
     assert "`penstock reproduce geo --seeds 1 --first-seed 101`" in text
     assert "seeds 100 to 139" in text  # what the constants were chosen on

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import cells, figures, findings, ideal, paper, tables
+from penstock.papers.gesscale.simulated import cells, figures, findings, paper, tables
+from penstock.papers.gesscale.simulated import setups as ideal
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.experiment import Outcome, run
 from penstock.papers.gesscale.simulated.metrics import provisioning

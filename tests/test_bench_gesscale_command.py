@@ -11,7 +11,7 @@ import pytest
 from penstock.cli.reproduce import PAPERS
 from penstock.core.errors import InputError
 from penstock.papers import reproduction
-from penstock.papers.gesscale.simulated import command, document, figures, runner
+from penstock.papers.gesscale.simulated import command, figures, runner
 from penstock.papers.gesscale.simulated.cells import all_cells
 from penstock.papers.gesscale.simulated.command import Plan
 from penstock.papers.reproduction import Reproduction
@@ -35,7 +35,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, document.CAPTIONS)
+    check_written(done, command.CAPTIONS)
     check_json(done, findings="abcdefg", rows=[14, 5, 4, 14, len(all_cells())])
 
 
@@ -44,7 +44,7 @@ def test_a_finished_run_is_shown_again_without_running(
 ) -> None:
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
     text = shown_again(
-        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=document.SHOWN
+        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=command.SHOWN
     )
     assert "`penstock reproduce gesscale --seeds 1 --first-seed 2000`" in text
     assert "drop-offs" in text and "pick-ups" in text

@@ -18,7 +18,7 @@ from penstock.lab.kafka.broker import free_port
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries.nexmark_queries import QUERIES
 from penstock.lab.rig.capacity import WATERMARK, events_of, query_settings
-from penstock.lab.rig.feed import Feed
+from penstock.lab.rig.rig import Feed
 from penstock.lab.rig.settings import SparkSettings
 from penstock.workloads.patterns import Constant
 from tests.shell import Shell

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.papers import reproduction
-from penstock.papers.mead import command, document, figures, runner
+from penstock.papers.mead import command, figures, runner
 from penstock.papers.mead.cells import all_cells
 from penstock.papers.mead.command import Plan
 from penstock.papers.reproduction import Reproduction
@@ -35,7 +35,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, document.CAPTIONS)
+    check_written(done, command.CAPTIONS)
     check_json(done, findings="abcdefghi", rows=[16, 27, 12, 9, 6, 15, 4])
 
 
@@ -43,7 +43,7 @@ def test_a_finished_run_is_shown_again_without_running(
     done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
-    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54, shown=document.SHOWN)
+    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54, shown=command.SHOWN)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from penstock.papers.judging import Finding
-from penstock.papers.mead import cells, command, document, models, paper, tables
+from penstock.papers.mead import cells, command, models, paper, tables
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.findings import judge
@@ -199,9 +199,9 @@ def test_the_document_has_everything() -> None:
         pictures=(),
     )
     told = command.told(command.Plan(seeds=3, first_seed=5, extended=True))
-    text = document.WRITE_UP.text(reproduced, told, "mead-")
+    text = command.WRITE_UP.text(reproduced, told, "mead-")
     assert "`penstock reproduce mead --seeds 3 --first-seed 5 --extended`" in text
     assert text.count("**: ") == 9 and text.count("\n### ") == 8
     assert "| SYNT | MAP/G/1 | 0.1 | 0.056 | 0.056 ±0.000 | 53.2 | 53.2 ±0.0 |" in text
-    for name in document.SHOWN:
+    for name in command.SHOWN:
         assert f"(mead-{name})" in text

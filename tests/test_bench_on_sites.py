@@ -18,14 +18,13 @@ from penstock.lab.sites import requirements
 from penstock.papers import reproduction
 from penstock.papers.geo.spark import command as geo
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import Climb, Level
-from penstock.papers.geo.spark.outcomes import Outcome, Outcomes
+from penstock.papers.geo.spark.levels import Climb, Level, Outcome, Outcomes
 from penstock.papers.gesscale.simulated.paper import NAMES
 from penstock.papers.gesscale.spark import command as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
-from penstock.papers.gesscale.spark.outcomes import Outcomes as Results
 from penstock.papers.gesscale.spark.tables import deeds
+from penstock.papers.gesscale.spark.taxi import Outcomes as Results
 from penstock.papers.spark_plan import Plan
 from penstock.workloads.patterns import Constant
 from tests.paper_commands import invoke

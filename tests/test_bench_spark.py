@@ -17,8 +17,8 @@ from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
 from penstock.bench.spark import load as loads
 from penstock.bench.spark import plan
+from penstock.bench.spark.compressed import demand_of, spark_scores
 from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.thesis_time import Scale
 from penstock.bench.specs.spec import BenchSpec, load
@@ -27,7 +27,7 @@ from penstock.compare import oracle
 from penstock.compare.cell import Cell, run_cell
 from penstock.compare.scores import Actions
 from penstock.core.errors import InputError
-from penstock.lab.rig import batch_size, capacity
+from penstock.lab.rig import capacity, capacity_file
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
@@ -288,15 +288,15 @@ def test_full_batches_take_two_triggers_or_twice_their_fixed_cost_after_a_few_ro
     fixed: float, per_second: float
 ) -> None:
     """Whatever a batch costs, c₀ + c₁·n: a capacity is not one of batches that are mostly c₀."""
-    rows = batch_size.settle(
+    rows = capacity_file.settle(
         lambda rows: fixed + rows / per_second, 10_000, target=2.0, rounds=capacity.ROUNDS
     )
-    ideal = max((max(2.0, 2.0 * fixed) - fixed) * per_second, batch_size.LEAST_ROWS)
-    assert ideal / batch_size.CLOSE <= rows <= ideal * batch_size.CLOSE
+    ideal = max((max(2.0, 2.0 * fixed) - fixed) * per_second, capacity_file.LEAST_ROWS)
+    assert ideal / capacity_file.CLOSE <= rows <= ideal * capacity_file.CLOSE
 
 
 def test_batches_that_take_no_longer_may_be_larger() -> None:
-    assert batch_size.next_rows([(2_000, 3.0), (1_000, 3.1)], target=2.0) == 4_000
+    assert capacity_file.next_rows([(2_000, 3.0), (1_000, 3.1)], target=2.0) == 4_000
 
 
 def test_a_trigger_that_makes_every_second_late_is_said(read: Any) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
 from penstock.queueing.blocking import replay
-from penstock.queueing.lindley import departures
+from penstock.queueing.replay import departures
 
 
 def by_events(

@@ -14,6 +14,7 @@ from penstock.decentralized.check import Report, faults, refute, sweep
 from penstock.decentralized.check.__main__ import lines, main
 from penstock.decentralized.check.decisions import deviations
 from penstock.decentralized.check.explore import Exploration, explore
+from penstock.decentralized.check.faults import PRINTED, PrintedPolicy
 from penstock.decentralized.check.model import Local
 from penstock.decentralized.check.properties import ENDS, HEARD, KEEPS, RECORDS, VIEWS
 from penstock.decentralized.check.reduce import explore_reduced
@@ -27,7 +28,6 @@ from penstock.decentralized.check.scenarios import (
 )
 from penstock.decentralized.check.trace import told
 from penstock.decentralized.instance import Instance, wired
-from penstock.decentralized.literal import PRINTED, PrintedPolicy
 from penstock.decentralized.messages import Address, DuplicationAck, Message, Sends
 from penstock.decentralized.policy import Probabilistic
 from penstock.decentralized.protocol import ScalingProtocol, Step

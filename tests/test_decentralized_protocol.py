@@ -17,7 +17,7 @@ from penstock.decentralized import (
     siblings_of,
     wired,
 )
-from penstock.decentralized.literal import PRINTED, whole_view
+from penstock.decentralized.check.faults import PRINTED, whole_view
 from penstock.decentralized.messages import (
     DELETION_ACK,
     DUPLICATION_ACK,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from penstock.core.errors import InputError
 from penstock.decentralized import Probabilistic, counted_steps, message_steps
 from penstock.decentralized.draws import Floats, draw, draws, salt
-from penstock.decentralized.loads import brownian, rising, stepped
-from penstock.decentralized.steps import Course, Setup
+from penstock.decentralized.steps import Course, Setup, brownian, rising, stepped
 
 ENGINES = pytest.mark.parametrize(
     "simulate", [message_steps.simulate, counted_steps.simulate], ids=["messages", "counted"]

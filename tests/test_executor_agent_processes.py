@@ -13,8 +13,8 @@ import pytest
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized.messages import Address
 from penstock.decentralized.policy import Probabilistic
-from penstock.lab.agents.executors.account import GroupAccount
 from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.load import GroupAccount
 from penstock.lab.agents.executors.local import LocalAgents
 from penstock.lab.agents.executors.setup import Ways
 from penstock.lab.host.cgroups import Groups, Hierarchy

@@ -15,10 +15,9 @@ from penstock.capacity.measurements import Measurement
 from penstock.capacity.mst import Mst, calibrate
 from penstock.capacity.readings import Reading
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.gesscale.gesscale import Gesscale
+from penstock.policies.gesscale.gesscale import Gesscale, Memory
 from penstock.policies.gesscale.gesscale_plus import GesscalePlus
 from penstock.policies.gesscale.gesscale_plus import Memory as PlusMemory
-from penstock.policies.gesscale.sustained import Memory
 
 
 def test_a_budget_is_judged_by_the_quiet_runs_of_the_slowest_piece(

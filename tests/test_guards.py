@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.cap import shrunk
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Effect, Guards
 from penstock.core.loop import Decision, State
@@ -26,6 +25,7 @@ from penstock.core.model import (
     Slot,
     Snapshot,
 )
+from penstock.core.needs import shrunk
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.quick import maker, quick_init
 from tests.scenarios import NAMES, healthy, pipeline, with_all

@@ -25,8 +25,7 @@ from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
-from penstock.policies.proactive import Proactive
-from penstock.policies.signals.forecast import Forecast, errors_of, look_ahead, no_outlook
+from penstock.policies.proactive import Forecast, Proactive, errors_of, look_ahead, no_outlook
 from penstock.policies.signals.learned import saturated
 from penstock.simulator import FluidEngine, queries
 from penstock.workloads import patterns

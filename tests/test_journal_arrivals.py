@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
+from penstock.core.model import Arrivals
 from penstock.history.journal import Header, Journal, read, replay
 from penstock.policies import create
 from penstock.queueing.map2 import hyperexponential

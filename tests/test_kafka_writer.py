@@ -17,8 +17,8 @@ from penstock.core.errors import EngineError, InputError
 from penstock.lab.kafka import writer
 from penstock.lab.kafka.producer import NexmarkProducer, Progress
 from penstock.lab.kafka.records import encode
-from penstock.lab.kafka.speed import measure_producer, rate_of
 from penstock.lab.kafka.writer import SPREAD, Lane, Writer
+from penstock.lab.proofs.producer import measure_producer, rate_of
 from penstock.workloads.nexmark import NexmarkStream, Reading
 from penstock.workloads.patterns import Constant
 

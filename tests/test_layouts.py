@@ -14,9 +14,9 @@ from penstock.core.latency import LatencyMap
 from penstock.core.model import OperatorSeen, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.network.maps import random_pairs
+from penstock.policies.gesscale.gesscale_plus import MOST, no_round_trips, remembered, smoothed
 from penstock.policies.gesscale.layouts import Candidate, Layouts
 from penstock.policies.gesscale.observed import reading_of
-from penstock.policies.gesscale.round_trips import MOST, no_round_trips, remembered, smoothed
 from penstock.policies.gesscale.units import Unit, units_of
 from tests.far_scenarios import PLAIN, SKEWED, far, seen_on
 from tests.fog_scenarios import NEAR, fog

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.workloads.logs import PATTERN, SIGNATURES, STATUSES, LogLines
+from penstock.workloads.logs import PATTERN, SIGNATURES, STATUSES, LogLines, TimedLogs
 from penstock.workloads.recorded import bellcore
-from penstock.workloads.timed_logs import TimedLogs
 
 
 @given(st.integers(0, 3), st.integers(0, 700), st.integers(0, 300))

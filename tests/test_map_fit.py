@@ -13,9 +13,9 @@ from penstock.core.errors import InputError
 from penstock.queueing import PhaseType
 from penstock.queueing.fitting import LEAST, alternatives, fit
 from penstock.queueing.intervals import Intervals
-from penstock.queueing.lindley import departures
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1 import solve
+from penstock.queueing.replay import departures
 from penstock.workloads.recorded import bellcore
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from benchmarks import mead_exactness as exactness
 from penstock.core.errors import InputError
 from penstock.queueing import MarkovianArrivalProcess, PhaseType
-from penstock.queueing.lindley import departures
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1 import solve
+from penstock.queueing.replay import departures
 from penstock.queueing.simple import kingman_mean, mg1_mean
 from tests.test_markovian import processes
 

@@ -11,15 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.core.model import Snapshot
+from penstock.core.model import Arrivals, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies.cpu_threshold import CpuThreshold
+from penstock.policies.mead.attempt import Path, paths_of, search
 from penstock.policies.mead.mead import Mead, MeadKingman, MeadMg1
-from penstock.policies.mead.vertical import Path, paths_of, search
 from penstock.queueing.map2 import hyperexponential
 from penstock.simulator.tuples import TupleEngine, log_analysis
 

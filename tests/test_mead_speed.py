@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks import mead
 from benchmarks.costs import Cost
-from penstock.core.arrivals import Arrivals
-from penstock.core.model import Proposal, Snapshot
+from penstock.core.model import Arrivals, Proposal, Snapshot
 from penstock.policies.mead.demands import Demands
 from penstock.policies.mead.mead import Mead
 from penstock.queueing import map_ph_1

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.simulator.microbatch import ExecutorProfile
 from penstock.simulator.microbatch.agenda import Agenda
-from penstock.simulator.microbatch.pool import Pool, StageRun
-from penstock.simulator.microbatch.warming import seconds_after
+from penstock.simulator.microbatch.pool import Pool, StageRun, seconds_after
 
 seconds = st.floats(min_value=0.01, max_value=5.0)
 

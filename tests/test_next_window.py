@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.core.arrivals import Arrivals
+from penstock.core.model import Arrivals
 from penstock.papers.mead import next_window
 from penstock.papers.mead.next_window import Case
 from penstock.queueing import PhaseType

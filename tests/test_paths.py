@@ -9,10 +9,10 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.queueing import MarkovianArrivalProcess, PhaseType
-from penstock.queueing.lindley import departures
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1 import solve
 from penstock.queueing.paths import Station, joined, path_response
+from penstock.queueing.replay import departures
 
 BURSTY = hyperexponential(r2=2.5, low=0.3, gamma=math.exp(-1 / 5))
 POISSON = MarkovianArrivalProcess.poisson(1.0)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.core.model import Snapshot
 from penstock.policies import Dhalion, HpaVarga
+from penstock.policies.signals.backlog import lag_rate, remember_lag
 from penstock.policies.signals.bottleneck import bottlenecks
-from penstock.policies.signals.lag import lag_rate, remember_lag
 from penstock.policies.signals.windows import slope
 from tests.scenarios import healthy, with_all
 from tests.test_policies import CHAIN, JOIN, SPLIT, but, last, needs, pool_needs, snapshot

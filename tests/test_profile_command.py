@@ -20,7 +20,7 @@ from penstock.batches.snapshot import POOL
 from penstock.bench.specs.spec import load
 from penstock.core.errors import EngineError
 from penstock.core.model import Change
-from penstock.lab.calibrate.profile import measure, runs
+from penstock.lab.calibrate.profile import measure
 from penstock.lab.calibrate.profile.fit import fit
 from penstock.lab.calibrate.profile.measure import Measured
 from penstock.lab.calibrate.profile.plan import (
@@ -263,13 +263,13 @@ class Pretended:
 
 def test_a_run_goes_on_for_eight_batches_or_some_seconds() -> None:
     query: Any = Pretended()
-    runs.some_batches(query, query, seconds=100.0)
+    measure.some_batches(query, query, seconds=100.0)
     assert len(query.recentProgress) == 1 + 8 and query.cpus == 2
     query = Pretended()
-    runs.some_batches(query, query, seconds=4.5)
+    measure.some_batches(query, query, seconds=4.5)
     assert len(query.recentProgress) == 1 + 5
     query = Pretended()
-    runs.some_batches(query, query, seconds=0.1)
+    measure.some_batches(query, query, seconds=0.1)
     assert len(query.recentProgress) == 1 + 3
 
 
@@ -277,20 +277,20 @@ def test_executors_come_at_once_and_go_between_batches() -> None:
     up = Step(before=1, executors=4, rows=100, density=100.0, warm=True)
     query: Any = Pretended(acting=5)
     looks = iter([False, False, True])
-    runs.resize(query, query, up, warm=lambda: next(looks))
+    measure.resize(query, query, up, warm=lambda: next(looks))
     ((batches, change),) = query.asked
     assert (change.before, change.slots) == (1, 4) and batches == 1
     assert next(looks, None) is None and query.acting == 0
     query = Pretended()
     down = Step(before=4, executors=1, rows=100, density=100.0)
-    runs.resize(query, query, down, warm=lambda: False)
+    measure.resize(query, query, down, warm=lambda: False)
     ((batches, change),) = query.asked
     assert (change.before, change.slots) == (4, 1) and batches == 2
 
 
 def test_the_last_run_goes_on_after_its_data() -> None:
     query: Any = Pretended(data=3)
-    runs.until_the_end(query, query, (300,), quiet=4.0)
+    measure.until_the_end(query, query, (300,), quiet=4.0)
     rows = [json.loads(p.json)["numInputRows"] for p in query.recentProgress]
     assert rows == [100, 100, 100, 0] and query.cpus == 2
 

@@ -31,9 +31,9 @@ from penstock.simulator.microbatch import (
     StageProfile,
     StateProfile,
 )
+from penstock.simulator.microbatch.pool import seconds_after
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown
-from penstock.simulator.microbatch.warming import seconds_after
 from penstock.workloads.patterns import Cosine, Pattern
 from tests.microbatch_examples import EXECUTOR, counting, joining, single
 from tests.profile_experiments import experiments, resized, saturated

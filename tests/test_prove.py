@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from penstock.batches.values import Batch
 from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec, summarize
 from penstock.lab.proofs import faults, overhead, reaction, scaling, setting
-from penstock.lab.proofs.child_orders import Order, Reports, report
+from penstock.lab.proofs.child import Order, Reports, report
 from penstock.lab.proofs.overhead import Segment, Stretch
-from penstock.lab.proofs.tasks import TaskRest
+from penstock.lab.proofs.reaction import TaskRest
 from penstock.spark.read.rest import epoch
 from tests.terminal import assert_fits
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.lab.proofs import agents, agents_figure
+from penstock.lab.proofs import agents
 from penstock.lab.proofs.agents_run import Course, Glance, line
 from penstock.lab.queries.comparison import Comparison
 from tests.terminal import assert_fits
@@ -75,7 +75,7 @@ def test_without_quotas_it_says_so() -> None:
 
 
 def test_a_course_is_drawn(tmp_path: Path) -> None:
-    assert agents_figure.draw(COURSE, tmp_path).read_bytes().startswith(b"\x89PNG")
+    assert agents.draw(COURSE, tmp_path).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_line_of_progress_fits() -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.lab.proofs.bursts import FIRST, P95, Spec, judge
-from penstock.lab.proofs.bursts_figure import draw
+from penstock.lab.proofs.bursts import FIRST, P95, Spec, draw, judge
 from penstock.lab.proofs.bursts_run import Course, Plan
 from penstock.workloads.recorded import bellcore
 

@@ -18,7 +18,7 @@ from penstock.core.errors import InputError
 from penstock.lab.proofs import soak
 from penstock.lab.proofs.proof import Check, Proof, keep
 from penstock.lab.proofs.samples import Sample, folder_bytes, journal_bytes, process
-from penstock.lab.proofs.soak_figure import draw
+from penstock.lab.proofs.soak import draw
 from penstock.lab.proofs.statistics import drift, growth, median
 from tests.terminal import assert_fits
 

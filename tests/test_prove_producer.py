@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.lab.kafka.speed import BUDGET, ProducerRate
 from penstock.lab.proofs import producer
+from penstock.lab.proofs.producer import BUDGET, ProducerRate
 from tests.terminal import assert_fits
 
 

@@ -17,8 +17,7 @@ from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 from penstock.policies import DECIDING
 from penstock.spark.settings.keys import KEYS, PRODUCTION, reference
-from penstock.spark.settings.layers import OTHERS
-from penstock.spark.settings.settings import Settings, load
+from penstock.spark.settings.settings import OTHERS, Settings, load
 from tests.shell import Shell
 
 ROOT = Path(penstock.__file__).parents[2]

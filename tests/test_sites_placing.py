@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
 from penstock.core.model import Change
-from penstock.lab.sites.placing import moves
+from penstock.lab.sites.engine import moves
 from tests.fake_spark import executor
 
 ROOM = {"home": 1, "near": 2, "far": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.lab.proofs.source_speed import Rate, measure, speeds
+from penstock.lab.proofs.source import Rate, measure, speeds
 
 
 def test_a_speed_is_judged_by_its_mean_and_the_gain_pair_by_pair() -> None:

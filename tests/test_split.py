@@ -25,8 +25,7 @@ from penstock.policies import DS2, Dhalion
 from penstock.policies.signals.bottleneck import bottlenecks
 from penstock.simulator import queries
 from penstock.spark.split import wire
-from penstock.spark.split.engine import SplitEngine
-from penstock.spark.split.merge import Part, merged
+from penstock.spark.split.engine import Part, SplitEngine, merged
 from penstock.spark.split.wire import Address, Server, ask
 
 CHAIN = Pipeline(

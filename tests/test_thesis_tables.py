@@ -11,7 +11,15 @@ import pytest
 from rich.console import Console
 
 from penstock.compare.cell import THESIS_GUARDS
-from penstock.papers.thesis import accuracy, cells, convergence, extended, improved, optimum, paper
+from penstock.papers.thesis import (
+    accuracy,
+    cells,
+    convergence,
+    extended,
+    extended_tables,
+    improved,
+    paper,
+)
 from penstock.papers.thesis.tables import compare
 from penstock.report.grid import Grid
 from penstock.simulator import queries
@@ -260,7 +268,7 @@ class TestExtended:
     def test_distance_from_the_optimum(self) -> None:
         (section,) = (s for s in extended.SECTIONS if s.name == "optimum")
         some = [c for c in section.cells() if c.query == "q2" and c.key.endswith("low")]
-        best = optimum.optimum("q2", 1e6, (100, 101))
+        best = extended_tables.optimum("q2", 1e6, (100, 101))
         grids = section.tables(made(some, {c.key: {"slots_mean": 2.0 * best.slots} for c in some}))
         assert len(grids) == 1
         assert {r[2] for r in grids[0].rows} == {"+100 %"}
@@ -280,7 +288,7 @@ class TestExtended:
 
 class TestOptimum:
     def test_is_never_below_the_need(self) -> None:
-        found = optimum.optimum("q1", 1e6, (100,), seconds=1200)
+        found = extended_tables.optimum("q1", 1e6, (100,), seconds=1200)
         need = queries.create("q1").spec.fewest_slots({"source": 1e6})
         assert all(found.sizes[pool] >= slots for pool, slots in need.items())
         assert found.slots <= sum(need.values()) + len(need)
@@ -288,5 +296,5 @@ class TestOptimum:
     def test_keeps_up(self) -> None:
         spec = queries.create("q1").spec
         plenty = dict.fromkeys(spec.start, 20)
-        assert optimum.keeps_up(spec, plenty, 1e6, (100,), 600)
-        assert not optimum.keeps_up(spec, {**plenty, "map": 1}, 1e6, (100,), 600)
+        assert extended_tables.keeps_up(spec, plenty, 1e6, (100,), 600)
+        assert not extended_tables.keeps_up(spec, {**plenty, "map": 1}, 1e6, (100,), 600)

@@ -16,7 +16,7 @@ from penstock.core.model import Change
 from penstock.queueing.simple import mg1_mean
 from penstock.simulator.tuples import TupleEngine, log_analysis
 from penstock.simulator.tuples.application import Application
-from penstock.simulator.tuples.station import Station
+from penstock.simulator.tuples.engine import Station
 from tests.scenarios import healthy
 
 RNG = np.random.default_rng

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.bench.specs.spec import BenchSpec, load
 from penstock.bench.spread.parcels import Terms, pack, versions, work
-from penstock.bench.twin.capacity import capacity_of, paced
+from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
 from penstock.compare.cell import Cell, run_cell
@@ -22,8 +22,7 @@ from penstock.compare.results import Results
 from penstock.compare.runner import Task, run
 from penstock.core.errors import InputError
 from penstock.history import journal
-from penstock.lab.rig.batch_size import CLOSE, TRIGGERS
-from penstock.lab.rig.capacity_file import Capacity, write_capacities
+from penstock.lab.rig.capacity_file import CLOSE, TRIGGERS, Capacity, write_capacities
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
 from penstock.simulator.microbatch import ExecutorProfile, Profile, SourceProfile

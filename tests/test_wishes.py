@@ -10,7 +10,7 @@ import pytest
 from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError
 from penstock.spark.act.executors import ExecutorPool
-from penstock.spark.split.wishes import Wishes
+from penstock.spark.split.member import Wishes
 from tests.fake_spark import FakeSpark, executor
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.bench.spark import runner
-from penstock.bench.twin.capacity import capacity_of
+from penstock.bench.twin.profiles import capacity_of
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import Twin
 from penstock.compare.cell import Cell, Outcome

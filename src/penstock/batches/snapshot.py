@@ -12,9 +12,8 @@ from dataclasses import replace
 from penstock.batches.stage_work import Work
 from penstock.batches.values import Executor
 from penstock.batches.window import QueryWindow, query_window
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import NotReady
-from penstock.core.model import OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
+from penstock.core.model import Arrivals, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 
 __all__ = ["POOL", "QueryWindow", "query_window", "snapshot"]

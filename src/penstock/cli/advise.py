@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import textwrap
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli import advice, output
+from penstock.cli import output
 from penstock.cli.options import AsJson, pairs
 from penstock.core.errors import EngineError, InputError, NotReady
 
 if TYPE_CHECKING:
     from penstock.core.loop import Decision, Loop, State
-    from penstock.spark.foreign.engine import ForeignEngine
+    from penstock.spark.foreign.engine import ForeignEngine, Watched
+    from penstock.spark.foreign.summary import Summary
     from penstock.spark.settings.settings import Settings
+
 
 TICKS, INTERRUPTED = "ticks", "interrupted"
 RETRY = 2.0  # seconds until the next look at an address that did not answer
@@ -139,7 +143,7 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
         witnesses.serve(stack)
         state = witnesses.resume(stack)
         watched = engine.begin()
-        for line in advice.about(watched, settings):
+        for line in about(watched, settings):
             write(line)
         if witnesses.url is not None:
             output.say(f"metrics at {witnesses.url}")
@@ -156,9 +160,9 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
         output.say(ended_by)
     summary = summarise(session.decisions, end=engine.now())
     if as_json:
-        output.print_json(advice.document(watched, settings, session.decisions, summary, ended_by))
+        output.print_json(document(watched, settings, session.decisions, summary, ended_by))
     else:
-        advice.show(summary)
+        show(summary)
     if ended_by == INTERRUPTED:
         raise KeyboardInterrupt
 
@@ -198,7 +202,7 @@ class _Session:
 
     def decided(self, decision: Decision, _: State) -> None:
         """Say one decision."""
-        from penstock.spark.decision_log import line_of
+        from penstock.spark.reporting import line_of
 
         self.decisions.append(decision)
         self._passing.clear()
@@ -222,3 +226,105 @@ class _Session:
         if key not in said:
             said.add(key)
             output.say(line)
+
+
+WIDTH = 80
+_ON = {True: "on", False: "off", None: "unknown"}
+_UNSEEN = (
+    "REST does not show the backlog: the offered rate is what the batches took; lag, back "
+    "pressure and latency are not measured."
+)
+_ALLOCATED = (
+    "Spark's own allocation sizes this application; the advice is what Penstock would do instead."
+)
+
+
+def about(watched: Watched, settings: Settings) -> list[str]:
+    """What is watched and with what, the lines before the first decision."""
+    a = watched.application
+    version = f"Spark {a.spark}" if a.spark else "Spark"
+    size = f"{_many(watched.executors, 'executor')} of {_many(watched.cores, 'core')}"
+    what = (
+        f"watching {a.name} ({a.id}): {version} on {watched.master or 'an unknown master'}, "
+        f"{size}, dynamic allocation {_ON[watched.dynamic_allocation]}, "
+        f"queries: {', '.join(watched.queries) or 'none yet'}"
+    )
+    lines = [_filled(what), _filled(settings.line())]
+    if watched.dynamic_allocation:
+        lines.append(_filled(_ALLOCATED))
+    return [*lines, _filled(_UNSEEN)]
+
+
+def document(
+    watched: Watched,
+    settings: Settings,
+    decisions: Sequence[Decision],
+    summary: Summary,
+    ended_by: str,
+) -> dict[str, Any]:
+    """A whole session for ``--json``."""
+    return {
+        "watched": dataclasses.asdict(watched),
+        "policy": {"name": settings.policy, **settings.parameters},
+        "decisions": [_decision_document(d) for d in decisions],
+        "summary": dataclasses.asdict(summary),
+        "ended_by": ended_by,
+    }
+
+
+def _decision_document(decision: Decision) -> dict[str, Any]:
+    from penstock.spark.foreign.summary import target_of
+
+    target = target_of(decision)
+    return {
+        "time": decision.seen.time,
+        "executors": sum(len(slots) for slots in decision.seen.pools.values()),
+        "target": None if target is None else target.slots,
+        "raw": None if target is None else target.raw,
+        "would_act": bool(decision.changes),
+        "reason": decision.proposal.reason,
+        "guards": [dataclasses.asdict(e) for e in decision.effects],
+        "notes": list(decision.notes),
+    }
+
+
+def show(summary: Summary) -> None:
+    """The summary as a small table."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("executors", no_wrap=True)
+    for name in ("least", "mean", "most"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, sizes in (("present", summary.present), ("advised", summary.target)):
+        if sizes is not None:
+            table.add_row(name, str(sizes.least), f"{sizes.mean:.1f}", str(sizes.most))
+    out = output.console()
+    out.print()
+    if summary.present is not None:
+        out.print(table)
+    time = f" in {summary.seconds:.0f} s: {_worth(summary)}" if summary.ticks else ""
+    out.print(_many(summary.ticks, "decision") + time)
+
+
+def _worth(summary: Summary) -> str:
+    if not summary.sized:
+        return "none could say a size"
+    words = f"{summary.acted} would have acted"
+    if summary.sized < summary.ticks:
+        words += f", {summary.ticks - summary.sized} could not say a size"
+    if summary.hours is None:
+        return words
+    if summary.hours == 0:
+        return f"{words}; no executor-hours saved or added"
+    verb = "added" if summary.hours > 0 else "saved"
+    return f"{words}; {abs(summary.hours):.3g} executor-hours {verb}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)

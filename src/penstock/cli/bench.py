@@ -58,7 +58,7 @@ def bench(
     real Spark one run at a time. Ctrl-C keeps what is done; --resume goes on from there.
     """
     from penstock.bench.specs.spec import load
-    from penstock.compare.start import create_folder, resumed
+    from penstock.compare.finish import create_folder, resumed
     from penstock.report import runs
 
     if spec is None and resume is None:
@@ -197,7 +197,7 @@ def check_workers(workers: int | None) -> None:
 
 def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
     from penstock.bench.spark.plan import plan_lines, scaled
-    from penstock.compare.start import effective, estimate_seconds
+    from penstock.compare.finish import effective, estimate_seconds
     from penstock.report import units
 
     seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)

@@ -106,11 +106,10 @@ def _plan(
     policies: str, fields: dict[str, Any], guards: str, minutes: float | None, seeds: int
 ) -> BenchSpec:
     from penstock.bench.specs.spec import BenchSpec, seed_range
-    from penstock.compare.cell import Cell
+    from penstock.compare.cell import Cell, workload_minutes
     from penstock.compare.check import check_cell
-    from penstock.compare.defaults import workload_minutes
+    from penstock.compare.groups import key_of, policy_label
     from penstock.compare.guards_table import guards_of
-    from penstock.compare.labels import key_of, policy_label
     from penstock.policies import create, parameters_of
     from penstock.workloads import patterns
 
@@ -154,9 +153,8 @@ def _query_key(fields: dict[str, Any]) -> str:
 def _run(
     plan: BenchSpec, base: str | None, workers: int | None, out: Path | None, as_json: bool
 ) -> None:
-    from penstock.compare.finish import finish, summarize
+    from penstock.compare.finish import create_folder, finish, summarize
     from penstock.compare.groups import base_of
-    from penstock.compare.start import create_folder
     from penstock.report import runs
 
     base_of(plan.cells, base)  # a wrong name fails now, not after the runs

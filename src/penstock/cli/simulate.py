@@ -143,8 +143,7 @@ def simulate(
 
     The defaults are the thesis's query 1 under its cosine load, with its guards.
     """
-    from penstock.compare.cell import Cell
-    from penstock.compare.defaults import workload_minutes
+    from penstock.compare.cell import Cell, workload_minutes
     from penstock.history.journal import Header
     from penstock.policies import parameters_of
     from penstock.simulator import FluidEngine

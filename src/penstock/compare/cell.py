@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from penstock.bench.twin.twin import Twin
 from penstock.compare import oracle
-from penstock.compare.defaults import workload_parameters
 from penstock.compare.recording import Recording, Watched
 from penstock.compare.scores import Scores, scores_of
 from penstock.compare.trace import Trace, trace_of
@@ -28,8 +27,9 @@ from penstock.policies import SparkDra, parameters_of
 from penstock.policies import create as create_policy
 from penstock.policies.spark_dra import refused
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
+from penstock.simulator.queries import Query
 from penstock.workloads import patterns
-from penstock.workloads.patterns import Pattern
+from penstock.workloads.patterns import PATTERNS, Pattern
 
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
@@ -232,3 +232,46 @@ def figures_of(policy: Policy, memory: Any) -> Mapping[str, float]:
     """What a policy kept of itself; empty for most."""
     found: Mapping[str, float] = policy.figures(memory) if hasattr(policy, "figures") else {}
     return found
+
+
+THESIS_PEAK = 2.2e6  # records/s: query 1's, which the thesis's other workloads were made for
+_RATES: Mapping[str, tuple[str, ...]] = {
+    "random": ("start", "change", "maximum"),
+    "increasing": ("maximum",),
+    "decreasing": ("maximum",),
+    "convergence": ("high", "low"),
+    "spikes": ("base", "noise"),
+}
+
+
+def workload_parameters(workload: str, query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a workload on a query; what is given wins.
+
+    Cosine: the query's low, high and noise. Step: its low and high. Constant: their mean. Trace:
+    scaled so that its highest rate is the query's. Those of ``_RATES``: the pattern's own rates
+    times the query's peak over that of query 1.
+    """
+    if workload not in PATTERNS:
+        raise unknown("workload", workload, PATTERNS)
+    own: dict[str, Any] = {}
+    if workload == "cosine":
+        own = {"low": query.low, "high": query.high, "noise": query.noise}
+    elif workload == "step":
+        own = {"low": query.low, "high": query.high, "at": 1200.0, "hold": 2400.0}
+    elif workload == "constant":
+        own = {"rps": (query.low + query.high) / 2}
+    elif workload == "trace" and "scale" not in given:
+        recorded = patterns.create(workload, given)
+        assert isinstance(recorded, patterns.Trace)
+        peak = float(recorded.curve(0.0).rates.max())
+        own = {"scale": query.high / peak} if peak else {}
+    elif workload in _RATES:
+        fields: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(PATTERNS[workload])}
+        factor = query.high / THESIS_PEAK
+        own = {name: fields[name] * factor for name in _RATES[workload]}
+    return own | dict(given)
+
+
+def workload_minutes(workload: str, given: Mapping[str, Any]) -> float:
+    """Minutes that a workload is meant to run: a trace's length, 90 for convergence, or 140."""
+    return patterns.duration(patterns.create(workload, given)) / 60.0

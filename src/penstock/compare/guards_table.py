@@ -9,7 +9,7 @@ from typing import Any
 from penstock.compare.cell import THESIS_GUARDS
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
-from penstock.spark.settings.guard_values import FIELDS, guard_value
+from penstock.spark.settings.keys import FIELDS, guard_value
 
 PRESETS: Mapping[str, Guards] = {
     # The thesis's limits, with decisions also during the cool-down.

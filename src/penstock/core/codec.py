@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError, unknown
 from penstock.core.latency import LatencyMap
+from penstock.core.model import Arrivals
 
 T = TypeVar("T")
 

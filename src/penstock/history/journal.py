@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,8 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State, plan
+from penstock.core.model import Arrivals, Snapshot
 from penstock.core.ports import Policy
-from penstock.history import kept_arrivals
 
 FORMAT = 1
 
@@ -82,7 +84,7 @@ class Journal:
         full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
         if full and self._size > self._head:
             self._rotate()
-        kept_arrivals.keep(self.path, decision.seen)
+        keep(self.path, decision.seen)
         self._write(line)
         self._state = state
 
@@ -107,7 +109,7 @@ class Journal:
         self._file.close()
         names = set_aside(self.path, self._keep)
         self._begin("wb")
-        kept_arrivals.forget(self.path, names)
+        forget(self.path, names)
 
     def _write(self, line: bytes) -> None:
         if self._file.closed:  # a rotation failed half-way
@@ -145,7 +147,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
         raise InputError(f"{path} is empty; a journal begins with a header line")
     documents = list(_documents(path, lines))
     for document in documents[1:]:
-        kept_arrivals.put_back(_unrotated(path), document)
+        put_back(_unrotated(path), document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
@@ -188,3 +190,72 @@ def _documents(path: Path, lines: list[bytes]) -> Iterator[Any]:
                 return
             what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
             raise InputError(f"{path}, line {number}: not JSON ({what})") from None
+
+
+SUFFIX = ".arrivals"
+_DIGEST = re.compile(rb'"arrivals":\{"digest":"([0-9a-f]{32})"')
+
+
+def folder_of(journal: Path) -> Path:
+    """Where the windows of a journal, and of those that it was rotated from, are."""
+    return journal.with_name(journal.name + SUFFIX)
+
+
+def keep(journal: Path, seen: Snapshot) -> None:
+    """Write the windows of a snapshot that are not there yet, each whole or not at all."""
+    for operator in seen.operators.values():
+        window = operator.arrivals
+        if window is None:
+            continue
+        path = folder_of(journal) / window.digest
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.part")
+        partial.write_bytes(zlib.compress(window.intervals.astype("<f8").tobytes(), 1))
+        partial.replace(path)
+
+
+def put_back(journal: Path, document: Any) -> None:
+    """Replace the digests in an entry of a journal by the windows."""
+    for operator in _operators(document):
+        kept = operator.get("arrivals")
+        if isinstance(kept, dict):
+            path = folder_of(journal) / str(kept.get("digest"))
+            operator["arrivals"] = _read(path, float(kept.get("each", 1.0)))
+
+
+def forget(journal: Path, journals: Iterable[Path]) -> None:
+    """Remove windows that none of these journals names."""
+    folder = folder_of(journal)
+    if not folder.is_dir():
+        return
+    named = {
+        digest.decode()
+        for path in journals
+        if path.exists()
+        for digest in _DIGEST.findall(path.read_bytes())
+    }
+    for path in folder.iterdir():
+        if path.name not in named:
+            path.unlink()
+
+
+def _read(path: Path, each: float) -> Arrivals:
+    import numpy as np  # here: most commands have no use for it
+
+    try:
+        values = np.frombuffer(zlib.decompress(path.read_bytes()), dtype="<f8")
+    except (OSError, zlib.error, ValueError):
+        raise InputError(
+            f"the window of arrivals {path} that a journal names is not there or not whole; it "
+            "belongs beside the journal"
+        ) from None
+    return Arrivals(values, each)
+
+
+def _operators(document: Any) -> Iterator[dict[str, Any]]:
+    seen = document.get("decision", {}).get("seen", {}) if isinstance(document, dict) else {}
+    for operator in seen.get("operators", {}).values():
+        if isinstance(operator, dict):
+            yield operator

@@ -15,11 +15,9 @@ from penstock.policies.dhalion_plus import DhalionPlus
 from penstock.policies.drs import Drs
 from penstock.policies.ds2 import DS2
 from penstock.policies.ds2_plus import DS2Plus
-from penstock.policies.gesscale.gesscale import Gesscale
+from penstock.policies.gesscale.gesscale import Gesscale, MdlNlunaware
 from penstock.policies.gesscale.gesscale_plus import GesscalePlus
-from penstock.policies.gesscale.mdl_nlunaware import MdlNlunaware
-from penstock.policies.gesscale.thr_nlaware import ThrNlaware
-from penstock.policies.gesscale.thr_nlunaware import ThrNlunaware
+from penstock.policies.gesscale.thresholds import ThrNlaware, ThrNlunaware
 from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.hpa_varga import HpaVarga

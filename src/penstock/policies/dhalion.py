@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
+from penstock.policies.signals.backlog import PERIOD, Lags, lag_rate, remember_lag
 from penstock.policies.signals.bottleneck import BACKPRESSURED, backpressure_of, bottlenecks
-from penstock.policies.signals.lag import PERIOD, Lags, lag_rate, remember_lag
 from penstock.policies.signals.reason import listed
 
 MOST_BACKPRESSURE = 0.9  # of an operator's time; so no action does more than × 10

@@ -8,11 +8,17 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.signals.backlog import Backlog, backlog_of, lag_words, smoothed, stopped
+from penstock.policies.signals.backlog import (
+    Backlog,
+    backlog_of,
+    consumed_rate,
+    lag_words,
+    smoothed,
+    stopped,
+)
 from penstock.policies.signals.bottleneck import BACKPRESSURED, backpressure_of
 from penstock.policies.signals.catch_up import Move, Pace, Waste, check_pace, no_waste
 from penstock.policies.signals.demand import demand_of
-from penstock.policies.signals.lag import consumed_rate
 from penstock.policies.signals.learned import Learned, learn, load_of, saturated, steadied
 from penstock.policies.signals.reason import listed
 from penstock.policies.signals.windows import Samples

@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, OperatorSeen, Proposal, Snapshot
+from penstock.policies.signals.backlog import PERIOD, Lags, consumed_rate, lag_rate, remember_lag
 from penstock.policies.signals.bottleneck import BACKPRESSURED, bottlenecks, shares_add_up
-from penstock.policies.signals.lag import PERIOD, Lags, consumed_rate, lag_rate, remember_lag
 from penstock.policies.signals.reason import foremost, listed
 from penstock.policies.signals.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
 from penstock.policies.signals.windows import Samples, most, remember

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from penstock.core.arrivals import Arrivals
+from penstock.core.model import Arrivals
 from penstock.queueing.paths import Station
 from penstock.queueing.phase_type import PhaseType
 from penstock.queueing.replay import replayed

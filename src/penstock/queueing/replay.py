@@ -6,8 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from penstock.core.arrivals import Arrivals
-from penstock.queueing.lindley import departures
+from penstock.core.model import Arrivals
 from penstock.queueing.matrices import Floats
 from penstock.queueing.paths import Station
 
@@ -45,3 +44,19 @@ def _kept(count: int, visits: float) -> slice | Floats | None:
 @lru_cache(maxsize=DRAWN)
 def _draws(count: int, scv: float, number: int) -> Floats:
     return np.random.default_rng([count, number]).gamma(1.0 / scv, scv, count)
+
+
+def departures(arrivals: Floats, services: Floats, free_at: float = -np.inf) -> Floats:
+    """When each arrival leaves a server that serves in order and is free from ``free_at`` on.
+
+    D_k = max(A_k, D_(k−1)) + S_k, as a running maximum: D_k = C_k + max_(j≤k) (A_j − C_(j−1)),
+    with C the running sum of the services.
+
+    >>> departures(np.array([0.0, 1.0, 5.0]), np.array([2.0, 2.0, 2.0])).tolist()
+    [2.0, 4.0, 7.0]
+    """
+    done = np.cumsum(services)
+    slack = arrivals - (done - services)
+    if len(slack):
+        slack[0] = max(slack[0], free_at)
+    return np.asarray(done + np.maximum.accumulate(slack))

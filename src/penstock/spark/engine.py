@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalBook
 from penstock.batches.partitions import PartitionLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog

@@ -12,8 +12,7 @@ import pytest
 
 from penstock.lab.queries.log_analysis import Sink, start
 from penstock.lab.queries.running import stop
-from penstock.workloads.logs import PATTERN, LogLines
-from penstock.workloads.timed_logs import TimedLogs
+from penstock.workloads.logs import PATTERN, LogLines, TimedLogs
 from tests.waiting import until
 
 pytestmark = pytest.mark.spark

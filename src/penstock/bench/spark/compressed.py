@@ -14,12 +14,14 @@ from pathlib import Path
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
 from penstock.bench.spark.load import Load
-from penstock.bench.spark.scoring import demand_of, spark_scores
 from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.thesis_time import Scale, ThesisTime
+from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
 from penstock.compare.cell import Cell, Outcome, figures_of
+from penstock.compare.oracle import Demand
 from penstock.compare.recording import Recording, Watched
+from penstock.compare.scores import Actions, Stage, series_scores
 from penstock.compare.trace import trace_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.loop import Decision, Loop, Mode, State
@@ -28,6 +30,7 @@ from penstock.lab.rig.allocation import actions_seen
 from penstock.lab.rig.capacity_file import Capacity
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import SparkDra
+from penstock.simulator.series import Series
 
 WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers
 MOST_FAULTS = 40  # observations in a row that fail before a run does
@@ -167,3 +170,49 @@ def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
     scores["peak_rate"] = load.peak
     trace = trace_of(series, oracle.total(demand), cell.period, actions.times)
     return Outcome(scores=scores, trace=trace)
+
+
+ON_THE_CLOCK = ("latency_mean", "latency_p95", "latency_p99", "e2e_mean", "e2e_p95", "e2e_p99")
+"""Scores that are also given in seconds on the clock, as ``<name>_real``."""
+
+
+def demand_of(curve: PowerCurve, series: Series, scale: Scale, most: int) -> Demand:
+    """The fewest executors whose measured throughput covers the offered rate."""
+    return {POOL: oracle.demand_on(curve, series.offered * scale.rate, most)}
+
+
+def spark_scores(
+    series: Series,
+    demand: Demand,
+    actions: Actions,
+    *,
+    scale: Scale,
+    curve: PowerCurve,
+    stages: Sequence[Stage] = (),
+    slo: float = 60.0,
+    figures: Mapping[str, float] | None = None,
+    measured_cpu: bool = True,
+) -> dict[str, float | None]:
+    """All scores, in thesis time but for those that end in ``_real``.
+
+    ``expired`` is not measured: the source keeps every record.
+    """
+    last = float(series.slots[POOL][-1])
+    left = float(series.offered.sum() - series.delivered.sum())
+    capacity = curve.at(max(last, 1.0)) / scale.rate
+    scores = series_scores(
+        series,
+        demand,
+        actions,
+        drain=left / capacity,
+        stages=stages,
+        slo=slo,
+        figures=figures,
+    )
+    scores["expired"] = None
+    if not measured_cpu:
+        scores["cpu_mean"] = None
+    for name in ON_THE_CLOCK:
+        value = scores[name]
+        scores[f"{name}_real"] = None if value is None else value / scale.speed
+    return scores

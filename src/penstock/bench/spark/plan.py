@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.compare.cell import Cell
-from penstock.compare.labels import policy_label
+from penstock.compare.groups import policy_label
 from penstock.lab.rig.allocation import TIMEOUTS, allocation_of
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.report import units

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from penstock.bench.spark.compressed import Watch
-from penstock.bench.spark.run import run_on_spark
+from penstock.batches.snapshot import POOL
+from penstock.bench.spark.compressed import Notes, Watch, act, outcome_of, window_of
+from penstock.bench.spark.load import load_of
+from penstock.bench.spark.thesis_time import Scale
 from penstock.compare.cell import Cell, Outcome
+from penstock.core.errors import EngineError
+from penstock.lab.clusters.standalone.full_speed import full_speed
+from penstock.lab.queries import nexmark
 from penstock.lab.rig import capacity
 from penstock.lab.rig.allocation import allocation_of
+from penstock.lab.rig.capacity import events_of, query_settings
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
+from penstock.lab.rig.ending import final_moment, stopping
 from penstock.lab.rig.rig import Rig
 from penstock.lab.rig.settings import SparkSettings
+from penstock.spark.engine import SparkEngine
+from penstock.spark.read.progress import ProgressLog
 
 
 class SparkWorker:
@@ -90,3 +102,119 @@ class SparkWorker:
         trace: TracebackType | None,
     ) -> None:
         self._rig.__exit__(kind, problem, trace)
+
+
+# One run of a cell on Spark: a fresh query under the workload, with the policy acting.
+#
+# If the policy is Spark's own allocation, Spark acts and what it did is seen in its executors.
+
+LEAD = 5.0  # seconds from the start of a query to that of its load
+LAST_BATCH = 60.0  # seconds that the batch under way at the end may take
+LOOK = 0.3  # seconds between two looks at the last batch
+
+
+def run_on_spark(
+    rig: Rig,
+    cell: Cell,
+    seed: int,
+    capacity: Capacity,
+    *,
+    journal: Path | None,
+    check: bool,
+    watch: Watch,
+) -> Outcome:
+    """Run a cell once: scores and trace in thesis time.
+
+    ``check`` whether to compare the streamed result with a batch run over the same events.
+    """
+    settings = rig.settings
+    load = load_of(cell, settings, seed, capacity.all)
+    rig.resize(cell.start_sizes()[POOL])
+    start = math.ceil((time.time() + LEAD) / settings.minute) * settings.minute
+    scale = Scale(start=start, speed=settings.speed, rate=load.rate)
+    events = events_of(
+        cell.query,
+        settings,
+        seed=seed,
+        rows=capacity.rows,
+        pattern=load.pattern,
+        start=start,
+        seconds=settings.clock(cell.seconds),
+    )
+    notes = Notes(cell, seed, scale, journal=journal, watch=watch)
+    query, times = nexmark.QUERIES[cell.query], query_settings(settings)
+    answer: nexmark.Comparison | None = None
+    with rig.folder() as folder, rig.feed.topics(query, events) as topics:
+        running = nexmark.start(
+            rig.session(),
+            query,
+            events,
+            times,
+            folder=folder,
+            trigger=settings.trigger,
+            name=cell.key,
+            topics=topics,
+        )
+        with stopping(running), contextlib.closing(notes.recording):
+            _act(rig, running, notes)
+            if check:
+                rig.say(f"{cell.key}: waiting until its result is complete…")
+                with full_speed(rig.cluster):
+                    until = final_moment(running, query, events)
+        if check:
+            rig.say(f"{cell.key}: comparing its result with a batch run…")
+            with full_speed(rig.cluster):
+                answer = nexmark.compare(
+                    rig.session(), query, events, times, folder=folder, until=until
+                )
+    notes.recording.keep()
+    outcome = outcome_of(load, capacity, notes)
+    checked = {
+        "missing": None if answer is None else float(answer.missing),
+        "surplus": None if answer is None else float(answer.surplus),
+    }
+    return replace(outcome, scores={**outcome.scores, **checked})
+
+
+def _act(rig: Rig, running: Any, notes: Notes) -> None:
+    """Let the policy act, or watch Spark act, and wait for the last batch."""
+    spark = rig.session()
+    window = window_of(notes.cell, rig.settings)
+    engine = SparkEngine(spark, window=window, cluster=rig.cluster)
+    log = ProgressLog()
+
+    def alive() -> None:
+        if not running.isActive:
+            raise EngineError(f"{notes.cell.key}: the query stopped: {running.exception()}")
+
+    engine.attach()
+    log.attach(spark)
+    try:
+        act(engine, notes, before=alive, after=lambda: _collect(log, notes))
+        notes.executors = rig.executors()
+        _finish_batch(running, log, notes)
+    finally:
+        log.detach(spark)
+        engine.detach()
+
+
+def _collect(log: ProgressLog, notes: Notes) -> None:
+    """The batches that have ended since the last call."""
+    for batches in log.queries().values():
+        notes.collect(b for b in batches if b.query == notes.cell.key)
+
+
+def _finish_batch(running: Any, log: ProgressLog, notes: Notes) -> None:
+    """Wait until every batch that was planned during the load has said what it took."""
+    end = notes.scale.start + notes.cell.seconds / notes.scale.speed
+    deadline = time.monotonic() + LAST_BATCH
+    while time.monotonic() < deadline:
+        idle = not running.status["isTriggerActive"]
+        running.awaitTermination(LOOK)
+        _collect(log, notes)
+        if idle or any(start >= end for start in notes.batches):
+            return
+    raise EngineError(
+        f"{notes.cell.key}: the last batch took more than {LAST_BATCH:.0f} s; the load is too "
+        "high for so few executors. Set a lower peak"
+    )

@@ -7,24 +7,80 @@ names the file, the line, the value and what is allowed. The format is in docs/b
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from penstock.bench.specs import tables
 from penstock.bench.specs.spark_table import TABLE as SPARK
-from penstock.bench.specs.spark_table import engine_settings
-from penstock.bench.specs.twin_keys import KEYS as TWIN
-from penstock.bench.specs.twin_keys import twins
+from penstock.bench.specs.spark_table import engine_of, engine_settings
+from penstock.bench.twin.profiles import read_twins
+from penstock.bench.twin.twin import Twin
 from penstock.compare.cell import Cell, EngineName
 from penstock.compare.check import check_cell
-from penstock.compare.labels import key_of, policy_label
+from penstock.compare.groups import key_of, policy_label
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
+from penstock.lab.rig.capacity_file import CAPACITY, Capacity, read_capacities
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
 from penstock.spark.settings.toml_file import Place, TomlFile, mentioned, seconds
+
+PROFILES, CAPACITIES = "profiles", "capacities"
+TWIN = (PROFILES, CAPACITIES)
+
+
+def twins(
+    file: TomlFile, settings: SparkSettings | None, queries: Sequence[str]
+) -> Mapping[str, Twin]:
+    """By query; none where the engine is not ``micro-batch``."""
+    if settings is None or engine_of(file) != "micro-batch":
+        for key in TWIN:
+            if key in file.document:
+                file.fail(f'{key} needs engine = "micro-batch" at the top', Place(key=key))
+        return {}
+    if PROFILES not in file.document:
+        file.fail(
+            'engine = "micro-batch" needs profiles = "FOLDER" with a QUERY.json for each query, '
+            "as `penstock calibrate --profile` writes them",
+            Place(key="engine"),
+        )
+    folder = _folder(file, PROFILES)
+    known = _capacities(file, folder, queries)
+    try:
+        return read_twins(folder, queries, settings, known)
+    except InputError as error:
+        file.fail(str(error), Place(key=PROFILES))
+
+
+def _capacities(file: TomlFile, profiles: Path, queries: Sequence[str]) -> Mapping[str, Capacity]:
+    """Those of a bench if its folder is named; else those that lie beside the profiles."""
+    if CAPACITIES not in file.document:
+        return read_capacities(profiles)
+    folder = _folder(file, CAPACITIES)
+    known = read_capacities(folder)
+    for query in queries:
+        if query not in known:
+            file.fail(
+                f"{folder / CAPACITY} has no capacity of {query}; name the folder of a bench that "
+                f"ran it on Spark, or leave {CAPACITIES} out to take the profile's own",
+                Place(key=CAPACITIES),
+            )
+    return known
+
+
+def _folder(file: TomlFile, key: str) -> Path:
+    """A folder, looked for beside the spec first."""
+    value = file.document[key]
+    if not (isinstance(value, str) and value):
+        file.fail(f"{key} = {value!r} must be the path of a folder", Place(key=key))
+    beside = file.path.parent / value
+    path = beside if beside.is_dir() else Path(value)
+    if not path.is_dir():
+        file.fail(f"{key} = {value!r}: no such folder", Place(key=key))
+    return path
+
 
 T = TypeVar("T")
 

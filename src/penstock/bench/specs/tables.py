@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.bench.specs.sweep import Variant, expand
-from penstock.compare.defaults import workload_minutes
+from penstock.compare.cell import workload_minutes
+from penstock.compare.groups import key_of, value_text
 from penstock.compare.guards_table import PRESETS, guards_of
-from penstock.compare.labels import key_of
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.simulator import PROFILES
@@ -172,3 +172,42 @@ def pipelines(file: TomlFile) -> list[Part]:
             label = key_of(query, shared, *chosen)
             parts.append(Part(number=number, value=value, label=label))
     return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One choice from every list, and the chosen values as text."""
+
+    value: Any
+    chosen: tuple[str, ...] = ()
+
+
+def expand(value: Any, *, whole: Iterable[str] = ()) -> list[Variant]:
+    """All variants of a value, the last list turning fastest; an empty list gives none.
+
+    Keys in ``whole`` hold lists that are values themselves.
+
+    >>> [v.value for v in expand({"a": [1, 2], "b": 3})]
+    [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+    """
+    if isinstance(value, Mapping):
+        kept = set(whole)
+        choices = [[Variant(value=v)] if name in kept else expand(v) for name, v in value.items()]
+        return [
+            Variant(
+                value={name: p.value for name, p in zip(value, picked, strict=True)},
+                chosen=tuple(text for p in picked for text in p.chosen),
+            )
+            for picked in itertools.product(*choices)
+        ]
+    if isinstance(value, list):
+        return [
+            Variant(value=v.value, chosen=(*_name(item), *v.chosen))
+            for item in value
+            for v in expand(item)
+        ]
+    return [Variant(value=value)]
+
+
+def _name(item: Any) -> tuple[str, ...]:
+    return () if isinstance(item, Mapping | list) else (value_text(item),)

@@ -12,8 +12,13 @@ from penstock.bench.twin import agreement
 from penstock.bench.twin.agreement import Order, Sample, Tally, allowed_lag, orders, tally
 from penstock.bench.twin.profiles import read_twins
 from penstock.compare.cell import Cell
-from penstock.compare.groups import guards_label, scenes
-from penstock.compare.labels import pipeline_label, policy_label, workload_label
+from penstock.compare.groups import (
+    guards_label,
+    pipeline_label,
+    policy_label,
+    scenes,
+    workload_label,
+)
 from penstock.compare.results import Results
 from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import InputError

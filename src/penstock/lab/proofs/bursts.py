@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
 from penstock.core.errors import InputError
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
-from penstock.lab.proofs.bursts_figure import draw
 from penstock.lab.proofs.bursts_run import COURSE, Bed, Course, Plan
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.policies import create
+from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, STYLE, WIDTH
+from penstock.report.runs import PICTURE
 from penstock.workloads.recorded import bellcore
 
 QUOTA = 0.6  # of a core: an executor's nominal CPU
@@ -173,3 +179,41 @@ def _row(course: Course, targets: dict[float, float]) -> dict[str, object]:
         "changes": course.changes,
         "batches": course.batches,
     }
+
+
+COLOURS = {"full": GREY, "mead+": BLUE, "mead-mg1": ORANGE}
+
+
+def draw(courses: Sequence[Course], targets: Mapping[str, float], folder: Path) -> Path:
+    """Draw the courses as ``report.png``: a column per target, response times above shares."""
+    path = folder / PICTURE
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(2, len(targets), squeeze=False, sharex=True)
+        for column, (what, target) in enumerate(targets.items()):
+            shown = [c for c in courses if c.name == "full" or c.name.endswith(f" {what}")]
+            above, below = axes[0][column], axes[1][column]
+            for course in shown:
+                _lines(above, below, course)
+            above.axhline(target, color=INK, lw=1.0, ls="--", label=f"target of the {what}")
+            above.set_title(f"Response time, target {what} {target:.2f} s", loc="left")
+            above.set_yscale("log")
+            above.legend(loc="best")
+            below.set_title("CPU share (%)", loc="left")
+            below.set_ylim(0, 105)
+            below.set_xlabel("time (seconds)")
+        axes[0][0].set_ylabel("seconds, mean of 5 s")
+        figure.tight_layout()
+        partial = path.with_name(path.name + ".part")
+        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
+    partial.replace(path)
+    return path
+
+
+def _lines(above: Axes, below: Axes, course: Course) -> None:
+    name = course.name.split()[0]
+    times = [t for t, _, _ in course.points]
+    above.plot(times, [r for _, r, _ in course.points], color=COLOURS[name], lw=1.5, label=name)
+    shares = [100.0 * s for _, _, s in course.points]
+    below.step(times, shares, where="post", color=COLOURS[name], lw=1.5)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalBook
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop
@@ -25,10 +25,9 @@ from penstock.lab.queries.log_analysis import Sink, start
 from penstock.lab.queries.running import stop
 from penstock.policies import name_of, parameters_of
 from penstock.spark.engine import SparkEngine
-from penstock.workloads.logs import LogLines
+from penstock.workloads.logs import LogLines, TimedLogs
 from penstock.workloads.pattern import Floats
 from penstock.workloads.recorded import bellcore
-from penstock.workloads.timed_logs import TimedLogs
 
 COURSE = "courses.json"
 LEAD = 10.0  # seconds for a query to open its source before the first packet

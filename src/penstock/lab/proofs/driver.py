@@ -11,18 +11,18 @@ import json
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penstock.batches.snapshot import POOL
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
+from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.ports import Policy
 from penstock.lab.clusters.standalone.sessions import Driver, settle
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.child_orders import SEESAW, Order, report
-from penstock.lab.proofs.seesaw import Seesaw
+from penstock.lab.proofs.child import SEESAW, Order, report
 from penstock.lab.queries import nexmark
 from penstock.policies import create
 from penstock.spark.autoscaler import Autoscaler
@@ -150,6 +150,33 @@ def _until_told(order: Order, running: Any) -> float:
             seen = batch.id
             report(order, "batch", time.time(), id=batch.id, end=batch.end, rows=batch.rows)
     return time.time()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seesaw:
+    """Asks for ``top`` executors until they are there, then for one until the others are gone.
+
+    Forces actions where it is the actions that are tried. Its memory is the direction.
+
+    >>> Seesaw(top=4).start(0)
+    'up'
+    """
+
+    top: int
+
+    def start(self, seed: int) -> str:
+        """Up first."""
+        return "up"
+
+    def decide(self, seen: Snapshot, memory: str) -> tuple[Proposal, str]:
+        """The end of the way that it is on."""
+        here = seen.slots(POOL)
+        if here >= self.top:
+            memory = "down"
+        elif here <= 1:
+            memory = "up"
+        slots = self.top if memory == "up" else 1
+        return Proposal(pool_needs={POOL: Need(slots=slots)}, reason=f"on its way {memory}"), memory
 
 
 if __name__ == "__main__":

@@ -20,8 +20,16 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
 from penstock.lab.queries.comparison import Comparison, compare_rows
 from penstock.lab.queries.geo_jobs import JOBS, GeoJob, JobSettings, create
-from penstock.lab.queries.running import MARGIN, await_final, has_read, stop
-from penstock.lab.queries.starting import Sink, check_trigger, result_of, start_query
+from penstock.lab.queries.running import (
+    MARGIN,
+    Sink,
+    await_final,
+    check_trigger,
+    has_read,
+    result_of,
+    start_query,
+    stop,
+)
 from penstock.lab.sources.geo import batch, stream
 from penstock.workloads.timed_rows import TimedRows
 

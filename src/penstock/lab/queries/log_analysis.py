@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.lab.sources.logs import stream
-from penstock.workloads.logs import PATTERN, SIGNATURES
+from penstock.workloads.logs import PATTERN, SIGNATURES, TimedLogs
 from penstock.workloads.pattern import Floats
-from penstock.workloads.timed_logs import TimedLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

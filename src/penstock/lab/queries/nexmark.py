@@ -18,13 +18,16 @@ from penstock.core.errors import InputError
 from penstock.lab.queries.comparison import Comparison, compare_rows
 from penstock.lab.queries.nexmark_queries import QUERIES, Frames, NexmarkQuery, Settings
 from penstock.lab.queries.running import (
+    Sink,
     caught_up,
+    check_trigger,
     complete_at,
+    result_of,
+    start_query,
     stop,
     wait_until_final,
     watermark_of,
 )
-from penstock.lab.queries.starting import Sink, check_trigger, result_of, start_query
 from penstock.lab.sources.kafka import KafkaTopics
 from penstock.lab.sources.nexmark import batch, stream
 from penstock.workloads.nexmark import NexmarkStream

@@ -16,8 +16,7 @@ from penstock.lab.calibrate.saturation import counted_batches, lasted, mean_dura
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
-from penstock.lab.rig.batch_size import FIRST_ROWS, TRIGGERS, settle
-from penstock.lab.rig.capacity_file import Capacity
+from penstock.lab.rig.capacity_file import FIRST_ROWS, TRIGGERS, Capacity, settle
 from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
 from penstock.lab.rig.settings import KAFKA, SparkSettings

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from penstock.lab.sources.released import register
-from penstock.workloads.timed_logs import TimedLogs
+from penstock.workloads.logs import TimedLogs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

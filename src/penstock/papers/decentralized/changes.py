@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.decentralized import counted_steps
-from penstock.decentralized.loads import stepped
-from penstock.decentralized.steps import Setup
+from penstock.decentralized.steps import Setup, stepped
 
 FACTORS = (0.25, 0.5, 1.25, 1.5, 2.0, 4.0)
 AT, STEPS = 20, 120

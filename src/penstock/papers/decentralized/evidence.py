@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.decentralized import counted_steps, message_steps
-from penstock.decentralized.loads import brownian
-from penstock.decentralized.steps import Course, Setup
+from penstock.decentralized.steps import Course, Setup, brownian
 from penstock.papers.decentralized import changes, growth
 from penstock.papers.decentralized.changes import Delays
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, STEPS, Cell, Scores, scores

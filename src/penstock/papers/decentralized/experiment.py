@@ -10,8 +10,7 @@ import numpy as np
 from penstock.compare.statistics import Estimate, estimate
 from penstock.decentralized import Probabilistic, counted_steps, message_steps
 from penstock.decentralized.draws import Floats
-from penstock.decentralized.loads import brownian
-from penstock.decentralized.steps import Course, Setup
+from penstock.decentralized.steps import Course, Setup, brownian
 
 STEPS = 200
 DEVIATION = 250.0  # records per step, half an instance's capacity; the paper does not say

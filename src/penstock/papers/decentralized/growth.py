@@ -15,8 +15,7 @@ import numpy as np
 
 from penstock.decentralized import counted_steps
 from penstock.decentralized.draws import Floats
-from penstock.decentralized.loads import rising
-from penstock.decentralized.steps import Setup
+from penstock.decentralized.steps import Setup, rising
 
 STEPS = 200
 RATES = (0.01, 0.02, 0.03)  # of the load, per step

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.core.arrivals import Arrivals
+from penstock.core.model import Arrivals
 from penstock.papers.mead.traces import arrivals
 from penstock.policies.mead.response import fitted
 from penstock.queueing import PhaseType
-from penstock.queueing.lindley import departures
 from penstock.queueing.map_ph_1 import solve
+from penstock.queueing.replay import departures
 from penstock.queueing.simple import kingman_mean, mg1_mean
 
 TRACES = ("taxi", "lm")

@@ -23,14 +23,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
+from penstock.core.model import Arrivals
 from penstock.policies.mead.response import Load, by_process
 from penstock.queueing import PhaseType
-from penstock.queueing.lindley import departures
 from penstock.queueing.outlook import Levels, expected, learnt, newest
 from penstock.queueing.paths import Station
-from penstock.queueing.replay import replayed
+from penstock.queueing.replay import departures, replayed
 from penstock.report.grid import Grid
 from penstock.workloads.pattern import Floats
 from penstock.workloads.recorded import bellcore

@@ -12,7 +12,7 @@ from penstock.capacity.readings import Layout
 from penstock.capacity.slowest import slowest
 from penstock.core.model import Snapshot
 from penstock.network.placement import joining, leaving
-from penstock.policies.gesscale.nodes import nodes_of, unknown_nodes
+from penstock.policies.gesscale.moves import nodes_of, unknown_nodes
 from penstock.policies.gesscale.units import Unit
 
 MOST_MORE = 128  # slots more that are looked at in one decision

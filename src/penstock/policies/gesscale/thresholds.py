@@ -8,8 +8,16 @@ from typing import TypedDict
 from penstock.core.errors import InputError
 from penstock.core.model import Placement, Proposal, Snapshot
 from penstock.network.placement import Draws, first_draw
-from penstock.policies.gesscale.moves import Move, check_period, not_now, proposal_of
-from penstock.policies.gesscale.nodes import Nodes, delay_of, farther
+from penstock.policies.gesscale.moves import (
+    PERIOD,
+    Move,
+    Nodes,
+    check_period,
+    delay_of,
+    farther,
+    not_now,
+    proposal_of,
+)
 from penstock.policies.gesscale.units import Unit, units_of
 from penstock.policies.hpa_cpu import pool_cpu
 
@@ -94,3 +102,57 @@ def _down(seen: Snapshot, unit: Unit, nodes: Nodes, why: str) -> Move:
     where = f" without {node}{farther(delay_of(seen, unit.pool), gone.worst)}"
     place = Placement(remove=(gone.name,))
     return Move(unit=unit, slots=slots, place=place, why=f"{where}: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrNlaware:
+    """CPU > ``high``: n + 1; CPU < ``low``: n − 1; nodes by latency.       [arkian21, V-A]
+
+    As ``thr-nlunaware``, but the node to add is the one with the least latency to the others, and
+    the slot to remove the one with the greatest.
+    """
+
+    high: float = HIGH
+    low: float = LOW
+    period: float = PERIOD
+
+    def __post_init__(self) -> None:
+        self._terms().check("thr-nlaware")
+
+    def start(self, seed: int) -> Memory:
+        """No choice made yet."""
+        return started(seed)
+
+    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
+        """At most one slot more or less for every pool."""
+        return decided(self._terms(), seen, memory)
+
+    def _terms(self) -> Terms:
+        return Terms(aware=True, high=self.high, low=self.low, period=self.period)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrNlunaware:
+    """CPU > ``high``: n + 1; CPU < ``low``: n − 1; nodes at random.        [arkian21, V-A]
+
+    CPU is the mean share of their allowance that the slots of a pool used. It looks every
+    ``period`` seconds.
+    """
+
+    high: float = HIGH
+    low: float = LOW
+    period: float = PERIOD
+
+    def __post_init__(self) -> None:
+        self._terms().check("thr-nlunaware")
+
+    def start(self, seed: int) -> Memory:
+        """No choice made yet."""
+        return started(seed)
+
+    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
+        """At most one slot more or less for every pool."""
+        return decided(self._terms(), seen, memory)
+
+    def _terms(self) -> Terms:
+        return Terms(aware=False, high=self.high, low=self.low, period=self.period)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.core.arrivals import Arrivals
 from penstock.core.errors import InputError
-from penstock.core.model import Need, Proposal, Snapshot
+from penstock.core.model import Arrivals, Need, Proposal, Snapshot
+from penstock.core.pipeline import Pipeline
 from penstock.policies.mead.batched import pool_of, remember_batches, service_of, why_not_batched
 from penstock.policies.mead.demands import Demands, demand_seconds, remember_demands, visits
 from penstock.policies.mead.response import Load, unfit
 from penstock.policies.mead.terms import Terms
-from penstock.policies.mead.vertical import Choice, Path, Predict, paths_of, search
 from penstock.queueing import PhaseType
 from penstock.queueing.batches import BatchService
 from penstock.queueing.paths import Station
@@ -176,3 +175,73 @@ def _proposal(terms: Terms, seen: Snapshot, choice: Choice) -> Proposal:
 def _slots(seen: Snapshot, name: str) -> float:
     operator = seen.operators.get(name)
     return float(len(seen.pools[name])) if operator is None else operator.parallelism
+
+
+Path = tuple[str, ...]
+Shares = dict[str, float]
+Predict = Callable[[Path, Mapping[str, float]], float]
+"""Response time of a path with these CPU shares; infinite where there is no steady state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Shares, and the response times predicted with them: of each path, of each operator."""
+
+    shares: Shares
+    predicted: Mapping[Path, float]
+    alone: Mapping[str, float]
+
+
+def paths_of(pipeline: Pipeline, operators: Sequence[str]) -> tuple[Path, ...]:
+    """From a source to a sink, every way there is; of those only the named operators."""
+    found: list[Path] = []
+
+    def walk(path: Path) -> None:
+        below = pipeline.downstream[path[-1]]
+        for name in below:
+            walk((*path, name))
+        if not below:
+            found.append(tuple(name for name in path if name in operators))
+
+    for source in pipeline.sources:
+        walk((source,))
+    return tuple(dict.fromkeys(path for path in found if path))
+
+
+def search(
+    paths: Sequence[Path],
+    levels: Sequence[float],
+    target: float,
+    delta: float,
+    predict: Predict,
+) -> Choice:
+    """All operators begin at the lowest level; the slowest of a path that is too slow goes up.
+
+    A step that gains less than ``delta`` of the target, and does not reach it, is taken back and
+    the path is left: more CPU for operators that have little to do would not help it.
+    """
+    at = {name: 0 for path in paths for name in path}
+
+    def shares() -> Shares:
+        return {name: levels[level] for name, level in at.items()}
+
+    for path in paths:
+        response = predict(path, shares())
+        while response > target and any(at[name] < len(levels) - 1 for name in path):
+            now = shares()
+            slowest = max(
+                (name for name in path if at[name] < len(levels) - 1),
+                key=lambda name: predict((name,), now),
+            )
+            at[slowest] += 1
+            after = predict(path, shares())
+            if after > target and math.isfinite(response) and response - after < delta * target:
+                at[slowest] -= 1
+                break
+            response = after
+    final = shares()
+    return Choice(
+        shares=final,
+        predicted={path: predict(path, final) for path in paths},
+        alone={name: predict((name,), final) for name in final},
+    )

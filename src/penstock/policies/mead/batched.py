@@ -12,8 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from penstock.core.arrivals import Arrivals
-from penstock.core.model import OperatorSeen, Snapshot
+from penstock.core.model import Arrivals, OperatorSeen, Snapshot
 from penstock.policies.mead.demands import FADE, Demands, demand_seconds
 from penstock.policies.mead.response import Load, fitted
 from penstock.queueing.batches import BatchService, batched

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from penstock.core.arrivals import Arrivals
+from penstock.core.model import Arrivals
 from penstock.queueing import MarkovianArrivalProcess
 from penstock.queueing.fitting import LEAST, alternatives
 from penstock.queueing.intervals import Intervals

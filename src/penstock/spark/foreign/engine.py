@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from penstock.batches.batch_arrivals import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalBook
 from penstock.batches.snapshot import query_window, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Executor

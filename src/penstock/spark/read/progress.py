@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from penstock.batches.values import Batch, Source
-from penstock.spark.read.listener import Ears, Listener
 
 KEPT = 500  # batches per query; at one per second more than any window needs
 MOST_QUERIES = 100  # running at once in a session
@@ -172,3 +171,59 @@ def _numbers(value: Any) -> Iterable[int]:
     elif isinstance(value, Mapping):
         for inner in value.values():
             yield from _numbers(inner)
+
+
+# Spark's events about streaming queries, heard at little cost.
+#
+# PySpark's own listener copies every field of a progress event over the gateway to the JVM, one
+# by one; we need only its JSON text.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ears:
+    """Who is told: ``progress`` with a document, ``idle`` and ``ended`` with a run id."""
+
+    progress: Callable[[Mapping[str, Any]], None]
+    idle: Callable[[str, str], None]
+    ended: Callable[[str], None]
+
+
+class Listener:
+    """Passes events on to ``Ears``; give it to ``spark.streams.addListener``."""
+
+    def __init__(self, ears: Ears) -> None:
+        self.ears = ears
+        self._java: Any = None
+
+    @property
+    def _jlistener(self) -> Any:
+        """What ``addListener`` and ``removeListener`` ask for: the JVM's side of it."""
+        if self._java is None:
+            from pyspark import SparkContext
+
+            jvm: Any = SparkContext._jvm
+            wrapper = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
+            self._java = wrapper(_Callbacks(self.ears))
+        return self._java
+
+
+class _Callbacks:
+    """The interface that the JVM calls, on a thread of py4j."""
+
+    def __init__(self, ears: Ears) -> None:
+        self._ears = ears
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._ears.progress(json.loads(event.progress().json()))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        self._ears.idle(event.runId().toString(), event.timestamp())
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        self._ears.ended(event.runId().toString())
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock import __version__
 from penstock.batches.snapshot import POOL
+from penstock.batches.values import Executor
 from penstock.core.codec import from_json, to_json
-from penstock.core.errors import InputError, NotReady
+from penstock.core.errors import InputError, NotReady, PenstockError
 from penstock.core.model import Change
 from penstock.lab.queries.running import watermark_of
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.engine import SparkEngine
 from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
-from penstock.spark.split.wishes import Wishes
 
 LOOK = 0.5  # seconds between looks at an action in flight
 
@@ -154,3 +156,53 @@ class Member:
             if self._engine.pool.watching:
                 with self._lock:
                     self._engine.look()
+
+
+class Wishes:
+    """Carries out ±1 and nothing else: who wants it, and why, is not its business.
+
+    Refused is what would go beyond the pool's limits, and an executor that is not there. Asked
+    twice for the same executor to leave, it says yes twice: an answer may have been lost.
+    """
+
+    def __init__(self, pool: ExecutorPool, executors: Callable[[], Sequence[Executor]]) -> None:
+        self._pool = pool
+        self._executors = executors
+        self._added = 0
+        self._removed: list[str] = []
+        self._refused = 0
+
+    def answer(self, question: Document) -> Document:
+        """The new total; or how many wishes there were, and which executors came and went."""
+        if question["ask"] == ROSTER:
+            return self._roster()
+        try:
+            return {"total": self._carried_out(question)}
+        except PenstockError:
+            self._refused += 1
+            raise
+
+    def _carried_out(self, question: Document) -> int | None:
+        match question:
+            case {"ask": "add"}:
+                total = self._pool.one_more(self._executors())
+                self._added += 1
+                return total
+            case {"ask": "remove", "executor": str(leaving)}:
+                if leaving in self._removed:
+                    return None
+                total = self._pool.one_fewer(leaving, self._executors())
+                self._removed.append(leaving)
+                return total
+        raise InputError(f"{question!r:.80} is no wish; ask for add, or remove an executor")
+
+    def _roster(self) -> Document:
+        executors = self._executors()
+        return {
+            "added": self._added,
+            "removed": list(self._removed),
+            "refused": self._refused,
+            "alive": [e.id for e in executors if e.alive],
+            "gone": [e.id for e in executors if not e.alive],
+            "failed_tasks": sum(e.failed_tasks for e in executors),
+        }

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from penstock.workloads.draws import Draws, Whole, below, draw, one_of, unit
 from penstock.workloads.nexmark import pools
-from penstock.workloads.nexmark.events import NexmarkEvents, Table
-from penstock.workloads.nexmark.schema import SCHEMAS
+from penstock.workloads.nexmark.events import SCHEMAS, NexmarkEvents, Table
 from penstock.workloads.pattern import Floats
 
 FIRST_ID = 1000  # of persons and of auctions

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.errors import InputError, unknown
+from penstock.workloads.schema import Schema
 
 Table = Literal["person", "auction", "bid"]
 Number = TypeVar("Number", int, npt.NDArray[np.int64])
@@ -105,3 +106,44 @@ class Order:
         before = self.before(table)
         epochs, rest = divmod(events, self.width)
         return epochs * self.sizes[table] + min(max(rest - before, 0), self.sizes[table])
+
+
+SCHEMAS: Mapping[Table, Schema] = {
+    "person": Schema(
+        types={
+            "id": "bigint",
+            "name": "string",
+            "email_address": "string",
+            "credit_card": "string",
+            "city": "string",
+            "state": "string",
+            "date_time": "timestamp",
+            "extra": "string",
+        }
+    ),
+    "auction": Schema(
+        types={
+            "id": "bigint",
+            "item_name": "string",
+            "description": "string",
+            "initial_bid": "bigint",
+            "reserve": "bigint",
+            "date_time": "timestamp",
+            "expires": "timestamp",
+            "seller": "bigint",
+            "category": "bigint",
+            "extra": "string",
+        }
+    ),
+    "bid": Schema(
+        types={
+            "auction": "bigint",
+            "bidder": "bigint",
+            "price": "bigint",
+            "channel": "string",
+            "url": "string",
+            "date_time": "timestamp",
+            "extra": "string",
+        }
+    ),
+}

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.core.errors import InputError, unknown
-from penstock.workloads.nexmark.events import PRESETS, TABLES, NexmarkEvents, Table
-from penstock.workloads.nexmark.schema import SCHEMAS
+from penstock.workloads.nexmark.events import PRESETS, SCHEMAS, TABLES, NexmarkEvents, Table
 from penstock.workloads.nexmark.stream import NexmarkStream
 from penstock.workloads.patterns import parse, to_text
 from penstock.workloads.schema import Schema

@@ -11,8 +11,7 @@ import pyarrow as pa
 from penstock.core.errors import InputError, unknown
 from penstock.workloads.draws import Whole
 from penstock.workloads.nexmark.columns import Rows, make
-from penstock.workloads.nexmark.events import TABLES, NexmarkEvents, Order, Table
-from penstock.workloads.nexmark.schema import SCHEMAS
+from penstock.workloads.nexmark.events import SCHEMAS, TABLES, NexmarkEvents, Order, Table
 from penstock.workloads.pattern import Pattern
 from penstock.workloads.release import Releases, check_schedule, releases
 

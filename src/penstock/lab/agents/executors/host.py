@@ -28,7 +28,7 @@ from penstock.lab.agents.pipeline.process import BACKLOG, LEFT, MOST_LINE
 from penstock.lab.agents.transport.wire import Place
 
 LOOK_SECONDS = 0.25
-PROCESS = "penstock.lab.agents.executors.process"
+PROCESS = "penstock.lab.agents.executors.agent"
 Look = Callable[[], Mapping[str, Mapping[str, Mapping[str, Any]]]]
 """The registered executors of every operator, each with the account of its load."""
 

@@ -10,11 +10,14 @@ for Kafka does not count as work.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
 
 from penstock.core.errors import InputError
-from penstock.lab.agents.executors.account import Account
+from penstock.lab.host.cgroups import Groups, Hierarchy
+from penstock.lab.host.processes import tree_cpu_seconds
 
 SAMPLES = 12  # in a window
 STALE = 0.4  # of a window: over a longer gap between two samples, or after the newest, none counts
@@ -72,3 +75,83 @@ class LoadMeter:
             return None
         used = (last.seconds - first.seconds) / (span * last.quota)
         return used if used <= MOST else None
+
+
+# The account of one executor: CPU seconds it has used, and the share of a core it may use.
+#
+# Read on the machine where it runs, from its control group, or from its processes where it has
+# none. Nobody is asked for it.
+
+ONE_CORE = 1.0
+
+
+class Account(Protocol):
+    """What is known of an executor's CPU."""
+
+    def seconds(self) -> float | None:
+        """CPU seconds used so far; ``None`` if that cannot be read."""
+
+    def quota(self) -> float | None:
+        """The share of a core that it may use; ``None`` while it has no limit: it warms up."""
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAccount:
+    """An executor in a control group; its Python workers are in it, too."""
+
+    groups: Groups
+    key: str
+
+    def seconds(self) -> float | None:
+        """What the kernel has counted."""
+        return self.groups.cpu_seconds(self.key)
+
+    def quota(self) -> float | None:
+        """What the kernel allows."""
+        return self.groups.share(self.key)
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        where = self.groups.hierarchy
+        return {
+            "group": self.key,
+            "of": self.groups.name,
+            "version": where.version,
+            "cpu": str(where.cpu),
+            "account": str(where.account),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessAccount:
+    """An executor without a limit: a process and its children, on one core."""
+
+    pid: int
+
+    def seconds(self) -> float | None:
+        """What the kernel has counted for each of them."""
+        return tree_cpu_seconds([self.pid]).get(self.pid)
+
+    def quota(self) -> float | None:
+        """Executors have one core each."""
+        return ONE_CORE
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"pid": self.pid}
+
+
+def account_of(document: Mapping[str, Any]) -> Account:
+    """An account from plain values."""
+    match document:
+        case {"pid": int(pid)}:
+            return ProcessAccount(pid=pid)
+        case {"group": str(key), "of": str(name), "version": (1 | 2) as version}:
+            hierarchy = Hierarchy(
+                version=version, cpu=Path(document["cpu"]), account=Path(document["account"])
+            )
+            return GroupAccount(groups=Groups(hierarchy=hierarchy, name=name), key=key)
+    raise InputError(f"{dict(document)!r:.80} is no account of an executor")

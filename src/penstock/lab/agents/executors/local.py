@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.account import GroupAccount, ProcessAccount
 from penstock.lab.agents.executors.host import Applications, Host, Look
+from penstock.lab.agents.executors.load import GroupAccount, ProcessAccount
 from penstock.lab.agents.executors.setup import Ways
 from penstock.lab.agents.pipeline.outcome import Action
 from penstock.lab.clusters.standalone.cluster import LocalCluster

@@ -31,8 +31,8 @@ from penstock.lab.kafka.jars import connector_jars
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries.nexmark_queries import NexmarkQuery, Settings
 from penstock.lab.queries.running import complete_at
+from penstock.lab.queries.split.driver import Order
 from penstock.lab.queries.split.hops import SINK, Hop, hops_of, pipeline_of
-from penstock.lab.queries.split.order import Order
 from penstock.spark.split.engine import SplitEngine
 from penstock.spark.split.wire import Address, Document, ask
 from penstock.workloads.nexmark import NexmarkStream

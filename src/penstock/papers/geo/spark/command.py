@@ -8,8 +8,7 @@ from pathlib import Path
 from penstock.papers import one_by_one
 from penstock.papers.geo.spark import figure, findings, tables
 from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, Condition
-from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, Say, climb
-from penstock.papers.geo.spark.outcomes import Outcome, Outcomes
+from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, Outcome, Outcomes, Say, climb
 from penstock.papers.lanes import Progress
 from penstock.papers.reproduction import FIGURES, Reproduction
 from penstock.papers.spark_plan import Plan

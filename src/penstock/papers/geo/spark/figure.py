@@ -13,7 +13,7 @@ from penstock.papers.canvas import canvas, words
 from penstock.papers.geo.simulated import paper
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.outcomes import SCALERS, Outcomes
+from penstock.papers.geo.spark.levels import SCALERS, Outcomes
 
 PICTURE = "levels.png"
 LEVELS = np.arange(1, MOST + 1)

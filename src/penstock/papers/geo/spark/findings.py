@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.papers.geo.simulated import paper
 from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, Condition
-from penstock.papers.geo.spark.outcomes import Outcomes
+from penstock.papers.geo.spark.levels import Outcomes
 from penstock.papers.judged import Judged, judged
 from penstock.papers.judging import Finding
 from penstock.report.grid import percent

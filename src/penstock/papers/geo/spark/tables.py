@@ -6,7 +6,7 @@ import statistics
 
 from penstock.papers.geo.simulated import paper
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.outcomes import SCALERS, Outcomes
+from penstock.papers.geo.spark.levels import SCALERS, Outcomes
 from penstock.report.grid import NONE, Grid, percent
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.core.loop import Decision, Loop
-from penstock.papers.gesscale.simulated import ideal
+from penstock.papers.gesscale.simulated import setups
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.metrics import provisioning
 from penstock.papers.gesscale.simulated.setups import LOAD, PERIOD, SECONDS
@@ -106,7 +106,7 @@ def run(
     drained = int(np.argmax(lags <= 0.0)) if (lags <= 0.0).any() else len(lags)
     # A change stops all instances [arkian21, IV-E]: while the job is down there are none.
     supply = (series.slots[engine.spec.job.name] * (1.0 - series.down))[:SECONDS]
-    demand = ideal.replicas(setup, seed, series.offered[:SECONDS])
+    demand = setups.replicas(setup, seed, series.offered[:SECONDS])
     found = provisioning(supply, demand)
     return Outcome(
         key=cell.key,

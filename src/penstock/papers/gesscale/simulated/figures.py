@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from penstock.core.model import Change
 from penstock.papers.canvas import canvas, words
-from penstock.papers.gesscale.simulated import ideal
+from penstock.papers.gesscale.simulated import setups
 from penstock.papers.gesscale.simulated.paper import NAMES
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS
@@ -63,7 +63,7 @@ def _figure_6(seed: int, path: Path) -> None:
     with canvas(path, 2, height=HEIGHT, same_x=True) as places:
         places[0].plot(minutes, offered, color=LINE, lw=0.8, label="input = throughput")
         _words(places[0], "The ideal auto-scaler", "records/s")
-        places[1].plot(minutes, ideal.replicas(MAIN, seed, offered), color=IDEAL, lw=1)
+        places[1].plot(minutes, setups.replicas(MAIN, seed, offered), color=IDEAL, lw=1)
         _words(places[1], "", "replicas", "minutes")
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
 
 from penstock.core.guards import Guards
 from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import FOG_RESTART, TAXI, fog_spec
+from penstock.simulator.series import Floats
 from penstock.simulator.spec import RescaleProfile
 from penstock.workloads.trace import Trace
 
@@ -71,3 +76,31 @@ OTHERS = (
     Setup(name="idle", words="waiting for far nodes leaves the CPU idle", waiting_cpu=0.0),
 )  # fmt: skip
 SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in (MAIN, *OTHERS)}
+
+
+# The ideal auto-scaler: the fewest replicas, on the best nodes, for the input of this second.
+#
+# It knows the load and the fog, changes at once and for nothing. [arkian21, Figure 6]
+
+
+@lru_cache(maxsize=64)
+def most(setup: Setup, seed: int) -> tuple[float, ...]:
+    """Records/s that 1, 2, … replicas carry on the best nodes for so many, without noise.
+
+    Of all sets of nodes; never less than fewer replicas carry.
+    """
+    spec = setup.spec(seed)
+    best = [
+        max(spec.capacity(nodes) for nodes in combinations(spec.nodes, count))
+        for count in range(1, setup.most + 1)
+    ]
+    return tuple(np.maximum.accumulate(best).tolist())
+
+
+def replicas(setup: Setup, seed: int, offered: Floats) -> Floats:
+    """For each of a series of rates; where none is enough, as many as there may be.
+
+    Never below the least that all policies must keep.
+    """
+    wanted = np.searchsorted(most(setup, seed), offered * (1.0 - 1e-12)) + 1.0
+    return np.clip(wanted, setup.least, setup.most)

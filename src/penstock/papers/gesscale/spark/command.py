@@ -11,8 +11,7 @@ from penstock.papers import one_by_one
 from penstock.papers.geo.spark.levels import Climb, climb
 from penstock.papers.gesscale.simulated.paper import NAMES
 from penstock.papers.gesscale.spark import figure, findings, setup, tables
-from penstock.papers.gesscale.spark.outcomes import Outcomes
-from penstock.papers.gesscale.spark.taxi import Outcome, Say, run
+from penstock.papers.gesscale.spark.taxi import Outcome, Outcomes, Say, run
 from penstock.papers.lanes import Progress
 from penstock.papers.reproduction import FIGURES, Reproduction
 from penstock.papers.spark_plan import Plan

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.papers.canvas import canvas
 from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
 from penstock.papers.gesscale.simulated.paper import NAMES as POLICIES
-from penstock.papers.gesscale.spark.outcomes import Outcomes
+from penstock.papers.gesscale.spark.taxi import Outcomes
 
 NAMES = {policy: f"{policy}.png" for policy in POLICIES}
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from penstock.batches.values import Batch
+from penstock.compare.statistics import Difference, Estimate, estimate, paired
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
@@ -239,3 +240,28 @@ def _waiting(events: TimedRows, batches: Any, moments: Floats) -> Floats:
     places = np.searchsorted([end for end, _ in ends], moments, side="right")
     released = np.array([events.released(t) for t in moments.tolist()], dtype=np.float64)
     return np.asarray(released - read[places], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes:
+    """All that a folder holds."""
+
+    runs: tuple[Outcome, ...]
+
+    def of(self, policy: str) -> list[Outcome]:
+        """The runs of a policy, by seed."""
+        return sorted((run for run in self.runs if run.key == policy), key=lambda run: run.seed)
+
+    def values(self, policy: str, figure: str) -> list[float]:
+        """A figure by seed; runs that do not have it are left out."""
+        found = (getattr(run, figure) for run in self.of(policy))
+        return [float(value) for value in found if value is not None]
+
+    def estimate(self, policy: str, figure: str) -> Estimate | None:
+        """Mean and interval of a figure."""
+        values = self.values(policy, figure)
+        return estimate(values) if values else None
+
+    def paired(self, policy: str, base: str, figure: str) -> Difference:
+        """The difference of two policies."""
+        return paired(self.values(policy, figure), self.values(base, figure))
