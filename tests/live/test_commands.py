@@ -1,0 +1,150 @@
+"""The commands that start Spark, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli import main
+from penstock.history.journal import read
+from penstock.lab.host import java, leftovers
+from tests.fakes.shell import Shell
+from tests.fakes.waiting import until
+
+pytestmark = pytest.mark.spark
+
+PENSTOCK = [sys.executable, "-m", "penstock"]
+
+# A plain job: it knows nothing of Penstock.
+SCRIPT = """
+import sys, time
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.builder.appName("plain").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+rows = spark.readStream.format("rate").option("rowsPerSecond", 500).load()
+counts = rows.groupBy((F.col("value") % 10).alias("key")).count()
+query = counts.writeStream.format("noop").outputMode("update").trigger(processingTime="1 second").start()
+deadline = time.time() + 100
+while time.time() < deadline and len(query.recentProgress) < int(sys.argv[1]):
+    query.awaitTermination(1)
+print("executors", spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1)
+print("master", spark.sparkContext.master)
+print("active", query.isActive)
+query.stop()
+sys.exit(7)
+"""  # noqa: E501
+
+
+def nothing_left() -> bool:
+    """What the commands that have ended here left behind; other tests may be running."""
+    return not [run for run in leftovers.runs(leftovers.cache_folder()) if run.owner.dead]
+
+
+def test_run_wraps_an_unmodified_script_on_a_local_cluster(tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text(SCRIPT)
+    journal = tmp_path / "journal.jsonl"
+    done = subprocess.run(
+        [*PENSTOCK, "run", str(script), "12", "--policy", "static", "--set", "slots=2",
+         "--mode", "act", "--max", "2", "--period", "1", "--cool-down", "1",
+         "--local-cluster", "2", "--cpu-share", "1.0", "--journal", str(journal)],
+        capture_output=True, text=True, cwd=tmp_path, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 7, done.stderr  # the script's own exit code
+    assert "active True" in done.stdout
+    assert "executors 2" in done.stdout
+    assert "master spark://127.0.0.1" in done.stdout
+    assert "executors 1→2: the size is fixed at 2" in done.stderr
+    header, entries = read(journal)
+    assert (header.policy, header.mode) == ("static", "act")
+    assert sum(e.decision.applied for e in entries) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["journal.jsonl", "plain.py"]
+    assert nothing_left()
+
+
+def test_the_demo_scales_and_its_result_is_exact(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*PENSTOCK, "demo", "--seconds", "30", "--low", "1000", "--high", "6000", "--slots", "2",
+         "--cpu-share", "0.6", "--policy", "static", "--set", "slots=2", "--json"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["missing"], document["surplus"]) == (0, 0)
+    assert document["events"] == pytest.approx(105_000, abs=5)  # mean 3,500/s for 30 s
+    assert document["summary"]["scale_ups"] == 1
+    run = tmp_path / document["run"]
+    names = {"config.json", "decisions.jsonl", "metrics.parquet", "report.html", "report.png"}
+    assert {p.name for p in run.iterdir()} == names
+    assert [p.name for p in tmp_path.iterdir()] == ["runs"]
+    assert nothing_left()
+
+
+def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None:
+    errors = tmp_path / "stderr"
+    with errors.open("wb") as stderr:
+        demo = subprocess.Popen(
+            [*PENSTOCK, "demo"], cwd=tmp_path, stderr=stderr, start_new_session=True
+        )
+        try:
+            until("it starts the load", lambda: b"load begins" in errors.read_bytes(), 120)
+            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+            assert demo.wait(60) == 130
+        finally:
+            if demo.poll() is None:
+                os.killpg(demo.pid, signal.SIGKILL)
+                demo.wait()
+    text = errors.read_text()
+    assert "interrupted" in text
+    assert "Traceback" not in text, text
+    assert nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["demo", "--policy", "ds3"], "did you mean 'ds2'"),
+        (["demo", "--set", "speed=9"], "unknown parameter of policy ds2 'speed'"),
+        (["demo", "--seconds", "5"], "--seconds 5 must lie between 30 and 3600"),
+        (["demo", "--low", "-1"], "low = -1.0 must be a finite number ≥ 0"),
+        (["demo", "--slots", "0"], "0"),
+        (["demo", "--out", "/proc/none"], "cannot write a run under /proc/none"),
+        (["run", "missing.py"], "no script at missing.py"),
+        (["run", "README.md", "--mode", "auto"], "--mode 'auto' must be advise or act"),
+        (["run", "README.md", "--min", "5", "--max", "2"], "minimum 5 is above maximum 2"),
+        (["calibrate", "--executors", "1,two"], "must look like 1,2,4,8"),
+        (["calibrate", "--executors", "0"], "must be different numbers ≥ 1"),
+    ],
+)
+def test_bad_usage_is_refused_before_anything_starts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    done = Shell.at(tmp_path, monkeypatch, capsys)(*arguments)
+    assert done.code == 2, done.err
+    assert said in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_java_the_way_to_get_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(java, "JVMS", tmp_path / "none")
+    monkeypatch.setattr(sys, "argv", ["penstock", "demo", "--out", str(tmp_path / "runs")])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 3
+    assert "openjdk-17-jre-headless" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
