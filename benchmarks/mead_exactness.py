@@ -16,7 +16,6 @@ import numpy as np
 from rich.console import Console
 from scipy.special import stdtrit
 
-from penstock.compare.statistics import CONFIDENCE, Estimate, estimate
 from penstock.papers.mead.traces import live_maps
 from penstock.queueing import MarkovianArrivalProcess, PhaseType
 from penstock.queueing.map2 import hyperexponential
@@ -25,6 +24,7 @@ from penstock.queueing.matrices import Floats
 from penstock.queueing.replay import departures
 from penstock.queueing.simple import kingman_mean, mg1_mean
 from penstock.report.grid import Grid, percent
+from penstock.report.statistics import CONFIDENCE, Estimate, estimate
 
 ARRIVALS = 10_000_000
 BATCHES = 20

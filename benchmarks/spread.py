@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
-from penstock.bench.spread.masters import Master
-from penstock.bench.spread.on_spark import OnSpark
+from penstock.bench.spread.job import OnSpark
+from penstock.bench.spread.sessions import Master
 from penstock.compare.cell import Cell
 from penstock.compare.runner import Way, cores, run
-from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import InputError, MissingError
+from penstock.report.statistics import Estimate, estimate
 
 BUDGET = 1.6  # times as fast as one process
 SLOTS = 2

@@ -142,8 +142,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from penstock.compare.cell import Cell
-from penstock.bench.spread.masters import Master
-from penstock.bench.spread.on_spark import OnSpark
+from penstock.bench.spread.sessions import Master
+from penstock.bench.spread.job import OnSpark
 from penstock.compare.runner import run
 
 good = Cell(key="good", query="q1", workload="cosine", policy="ds2", minutes=10)

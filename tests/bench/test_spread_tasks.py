@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock
-from penstock.bench.spread.masters import Master
-from penstock.bench.spread.on_spark import OnSpark, explained
-from penstock.bench.spread.parcels import LARGEST, Terms, pack, versions, work
+from penstock.bench.spread.job import OnSpark, explained
+from penstock.bench.spread.sessions import Master
+from penstock.bench.spread.tasks import LARGEST, Terms, pack, versions, work
 from penstock.compare.cell import Cell, run_cell
 from penstock.compare.runner import Task
 from penstock.core.errors import EngineError, InputError, MissingError

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from penstock.bench.specs.spec import BenchSpec, load
-from penstock.bench.spread.parcels import Terms, pack, versions, work
+from penstock.bench.spread.tasks import Terms, pack, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
 from penstock.compare.cell import Cell, run_cell
-from penstock.compare.finish import finish
+from penstock.compare.folder import finish
 from penstock.compare.results import Results
 from penstock.compare.runner import Task, run
 from penstock.core.errors import InputError

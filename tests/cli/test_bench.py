@@ -13,7 +13,7 @@ import pytest
 from penstock.cli.bench import report_bench
 from penstock.compare import runner
 from penstock.compare.cell import run_cell
-from penstock.compare.finish import finish
+from penstock.compare.folder import finish
 from penstock.compare.results import Results
 from penstock.core.errors import InputError
 from tests.fakes.shell import Shell

@@ -25,9 +25,9 @@ from penstock.core.model import (
     Slot,
     Snapshot,
 )
-from penstock.core.needs import shrunk
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.quick import maker, quick_init
+from penstock.core.sizing import shrunk
 from tests.fakes.scenarios import NAMES, healthy, pipeline, with_all
 
 

@@ -13,7 +13,7 @@ from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.compare.cell import Cell, Outcome
-from penstock.compare.finish import finish
+from penstock.compare.folder import finish
 from penstock.compare.results import Results
 from penstock.history import journal
 from penstock.lab.host import leftovers

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import EngineError, InputError
-from penstock.lab.calibrate import saturation
 from penstock.lab.queries.geo import create
+from penstock.lab.rig import saturation
 from penstock.papers.geo.spark.measure import PARTITIONS, Course, measure, session_conf
 from penstock.papers.geo.spark.throughput import cut, throughput_of
 
@@ -161,7 +161,7 @@ class TestCountedBatches:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         query = FakeQuery(batches_of(*[1.0] * 9))
-        monkeypatch.setattr("penstock.lab.calibrate.saturation.time.time", lambda: T + query.looks)
+        monkeypatch.setattr("penstock.lab.rig.saturation.time.time", lambda: T + query.looks)
         # Ready at the third look, when batch 2 has ended and batch 3 is about to be planned.
         assert self.counted(query, ready=lambda: query.looks >= 3) == [3, 4]
 

@@ -17,7 +17,7 @@ from penstock.core.loop import Loop
 from penstock.core.model import Arrivals, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies.cpu_threshold import CpuThreshold
-from penstock.policies.mead.attempt import Path, paths_of, search
+from penstock.policies.mead.decision import Path, paths_of, search
 from penstock.policies.mead.mead import Mead, MeadKingman, MeadMg1
 from penstock.queueing.map2 import hyperexponential
 from penstock.simulator.tuples import TupleEngine, log_analysis

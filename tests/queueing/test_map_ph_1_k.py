@@ -13,11 +13,11 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 from scipy.stats import erlang
 
-from penstock.compare.statistics import estimate
 from penstock.core.errors import InputError
 from penstock.queueing import MarkovianArrivalProcess, PhaseType, map_ph_1
 from penstock.queueing.map2 import hyperexponential
 from penstock.queueing.map_ph_1_k import solve
+from penstock.report.statistics import estimate
 from tests.queueing.test_markovian import processes
 
 BURSTY = hyperexponential(r2=2.5, low=0.3, gamma=math.exp(-1 / 10))

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.compare.statistics import estimate
 from penstock.core.errors import InputError
 from penstock.core.model import Change
 from penstock.queueing.simple import mg1_mean
+from penstock.report.statistics import estimate
 from penstock.simulator.tuples import TupleEngine, log_analysis
 from penstock.simulator.tuples.application import Application
 from penstock.simulator.tuples.engine import Station

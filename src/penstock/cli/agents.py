@@ -165,7 +165,8 @@ def _policy(given: dict[str, str]) -> Probabilistic:
 
 def _save(plan: Plan, outcome: Outcome, out: Path) -> Path:
     from penstock import __version__
-    from penstock.report import agents_figure, runs
+    from penstock.lab.agents.pipeline import figure
+    from penstock.report import runs
 
     config = {
         "penstock": __version__,
@@ -180,7 +181,7 @@ def _save(plan: Plan, outcome: Outcome, out: Path) -> Path:
     folder = runs.create(out, "agents", config)
     text = json.dumps(outcome.document(), indent=1)
     (folder / OUTCOME).write_text(text + "\n", encoding="utf-8")
-    agents_figure.draw(outcome, plan.pipeline, folder / runs.PICTURE)
+    figure.draw(outcome, plan.pipeline, folder / runs.PICTURE)
     return folder
 
 

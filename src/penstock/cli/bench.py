@@ -13,8 +13,8 @@ from penstock.core.errors import InputError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.bench.specs.spec import BenchSpec
-    from penstock.bench.spread.on_spark import OnSpark
-    from penstock.compare.finish import Finished
+    from penstock.bench.spread.job import OnSpark
+    from penstock.compare.folder import Finished
     from penstock.compare.results import Results
     from penstock.compare.runner import Way
 
@@ -58,7 +58,7 @@ def bench(
     real Spark one run at a time. Ctrl-C keeps what is done; --resume goes on from there.
     """
     from penstock.bench.specs.spec import load
-    from penstock.compare.finish import create_folder, resumed
+    from penstock.compare.folder import create_folder, resumed
     from penstock.report import runs
 
     if spec is None and resume is None:
@@ -94,8 +94,8 @@ def bench(
 
 
 def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
-    from penstock.bench.spread.masters import Master
-    from penstock.bench.spread.on_spark import OnSpark
+    from penstock.bench.spread.job import OnSpark
+    from penstock.bench.spread.sessions import Master
 
     if plan.engine == "spark":
         raise InputError(
@@ -158,7 +158,7 @@ def run_plan(
 
 def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
     """Rebuild the report of a bench and print it; returns the page."""
-    from penstock.compare.finish import finish
+    from penstock.compare.folder import finish
 
     done = finish(folder, base=base)
     show(done, as_json=as_json, differences=base is not None)
@@ -167,7 +167,7 @@ def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None
 
 def show(done: Finished, *, as_json: bool, differences: bool = False) -> None:
     """The tables of a bench and where its files are, or all of it as JSON."""
-    from penstock.compare.finish import document
+    from penstock.compare.folder import document
     from penstock.report.bench_tables import FRONT, against_table, group_table
 
     if as_json:
@@ -197,7 +197,7 @@ def check_workers(workers: int | None) -> None:
 
 def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
     from penstock.bench.spark.plan import plan_lines, scaled
-    from penstock.compare.finish import effective, estimate_seconds
+    from penstock.compare.folder import effective, estimate_seconds
     from penstock.report import units
 
     seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)

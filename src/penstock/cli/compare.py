@@ -153,7 +153,7 @@ def _query_key(fields: dict[str, Any]) -> str:
 def _run(
     plan: BenchSpec, base: str | None, workers: int | None, out: Path | None, as_json: bool
 ) -> None:
-    from penstock.compare.finish import create_folder, finish, summarize
+    from penstock.compare.folder import create_folder, finish, summarize
     from penstock.compare.groups import base_of
     from penstock.report import runs
 
@@ -170,7 +170,7 @@ def _run(
 
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:
-    from penstock.compare.finish import summarize
+    from penstock.compare.folder import summarize
     from penstock.compare.results import Results
     from penstock.report import runs
 

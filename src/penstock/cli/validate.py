@@ -80,7 +80,7 @@ def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]
     from penstock.bench.specs.spec import load
     from penstock.bench.twin.profiles import read_profiles
     from penstock.cli.bench_spark import run_spark_plan
-    from penstock.compare.finish import create_folder, is_bench
+    from penstock.compare.folder import create_folder, is_bench
     from penstock.report import runs
 
     if not Path(source).is_file():

@@ -12,10 +12,10 @@ import numpy as np
 from penstock.compare import trace as traces
 from penstock.compare.cell import Cell
 from penstock.compare.scores import Scores
-from penstock.compare.statistics import Difference, Estimate, estimate, paired
 from penstock.compare.trace import Trace
 from penstock.core.errors import InputError, unknown
 from penstock.report.runs import CELLS
+from penstock.report.statistics import Difference, Estimate, estimate, paired
 from penstock.simulator.series import Floats
 
 SCORES = "scores.jsonl"

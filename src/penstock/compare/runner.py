@@ -70,7 +70,7 @@ def run(
     """Run what ``folder`` does not hold yet; all results.
 
     ``workers`` processes, as many as are useful if left out · ``way`` to run them instead, as
-    ``penstock.bench.spread.on_spark`` is one · ``journals``, ``traces`` whether the first seed of
+    ``penstock.bench.spread.job`` is one · ``journals``, ``traces`` whether the first seed of
     each cell leaves them. Ctrl-C raises ``KeyboardInterrupt`` after the workers have ended; what
     was finished is in the folder and a second call goes on from there.
     """

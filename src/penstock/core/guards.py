@@ -14,8 +14,8 @@ from typing import Literal
 from penstock.core.errors import InputError
 from penstock.core.lag import lag_seconds
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
-from penstock.core.needs import need_of, shrunk
 from penstock.core.quick import maker, quick_init
+from penstock.core.sizing import need_of, shrunk
 
 __all__ = ["Blackout", "Effect", "Guards", "is_action", "lag_seconds"]
 

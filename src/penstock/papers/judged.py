@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TypedDict
 
-from penstock.papers.geo.simulated.cells import Condition
 from penstock.papers.judging import Verdict, bound
-from penstock.simulator.geo.setups import Case
 
 
 class Judged(TypedDict):
@@ -25,11 +23,6 @@ def judged(*, claim: str, paper: str, ours: str, good: bool | Verdict, why: str 
     """With its verdict."""
     verdict = bound(good) if isinstance(good, bool) else good
     return {"claim": claim, "paper": paper, "ours": ours, "verdict": verdict, "why": why}
-
-
-def of(job: str, case: Case) -> Condition:
-    """A condition of Figures 6 to 9."""
-    return Condition(job=job, case=case)
 
 
 def counted(sizes: Iterable[int]) -> str:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.compare.statistics import estimate
 from penstock.papers.thesis import mechanisms
 from penstock.report.grid import Grid
+from penstock.report.statistics import estimate
 
 Verdict = Literal["held", "tie", "not held"]
 

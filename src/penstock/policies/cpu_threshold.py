@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.policies.mead.terms import LEVELS, levels_of
+from penstock.policies.mead.parameters import LEVELS, levels_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

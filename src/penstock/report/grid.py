@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from penstock.compare.statistics import Estimate
+from penstock.report.statistics import Estimate
 
 if TYPE_CHECKING:
     from rich.table import Table

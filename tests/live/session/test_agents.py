@@ -14,8 +14,8 @@ from penstock.decentralized.policy import Probabilistic
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.local import LocalAgents, executors_of
 from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.calibrate.saturation import resize
 from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.lab.rig.saturation import resize
 from penstock.spark.split.member import Member
 from penstock.spark.split.wire import ROSTER, Address, ask
 from tests.fakes.waiting import until

@@ -1,7 +1,7 @@
 """How well two sets of runs agree: errors, spreads and the order of policies, on plain numbers.
 
 A *sample* is a score by seed. Runs of the same seed saw the same load, so policies are compared
-seed by seed (``penstock.compare.statistics.paired``).
+seed by seed (``penstock.report.statistics.paired``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.compare.statistics import paired
+from penstock.report.statistics import paired
 
 EXECUTORS = 0.15  # error of mean executors that is allowed, as a share of Spark's
 LAG = 0.30  # of p95 lag, at least

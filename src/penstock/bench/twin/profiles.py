@@ -9,8 +9,8 @@ from pathlib import Path
 from penstock.batches.values import Batch
 from penstock.bench.twin.twin import Twin, check_profile, limited, shares_of
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.saturation import lasted, mean_duration, rate
 from penstock.lab.rig.capacity_file import FIRST_ROWS, TRIGGERS, Capacity, settle
+from penstock.lab.rig.saturation import lasted, mean_duration, rate
 from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import MicroBatchEngine
 from penstock.simulator.microbatch.profile import Profile, read_profile

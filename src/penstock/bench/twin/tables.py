@@ -13,9 +13,9 @@ from rich.text import Text
 from penstock.bench.twin import agreement
 from penstock.bench.twin.validation import COMPARED, Compared, PolicyCompared, Scene, Validation
 from penstock.bench.twin.verdicts import Verdict, percent, verdicts
-from penstock.compare.statistics import Estimate
 from penstock.report import units
 from penstock.report.bench_tables import Figure, figure_text
+from penstock.report.statistics import Estimate
 from penstock.report.style import plain_table
 from penstock.simulator.microbatch import Profile
 

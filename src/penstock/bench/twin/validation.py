@@ -20,9 +20,9 @@ from penstock.compare.groups import (
     workload_label,
 )
 from penstock.compare.results import Results
-from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import InputError
 from penstock.lab.rig.capacity_file import CAPACITY, read_capacities
+from penstock.report.statistics import Estimate, estimate
 from penstock.simulator.microbatch import Profile
 
 EXECUTORS, LAG = "slots_mean", "latency_p95"

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.capacity.curve import PowerCurve, fit
-from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.saturation import counted_batches, lasted, rate, resize
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.queries import nexmark
+from penstock.lab.rig.saturation import counted_batches, lasted, rate, resize
+from penstock.report.statistics import Estimate, estimate
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
 

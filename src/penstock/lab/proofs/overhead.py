@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.batches.values import Batch
-from penstock.compare.statistics import estimate
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.lab.queries import nexmark
+from penstock.report.statistics import estimate
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.read.progress import recent_batches
 

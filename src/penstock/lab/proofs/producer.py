@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.compare.statistics import estimate
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.host.processes import tree_cpu_seconds
 from penstock.lab.kafka.broker import LocalBroker
 from penstock.lab.kafka.producer import NexmarkProducer, Progress
 from penstock.lab.proofs.proof import Check, Proof, Say
+from penstock.report.statistics import estimate
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
 

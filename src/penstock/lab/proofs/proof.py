@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from penstock.compare.statistics import Estimate
+from penstock.report.statistics import Estimate
 
 RESULT = "proof.json"
 Say = Callable[[str], None]

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.batches.values import Batch
-from penstock.lab.calibrate.saturation import counted_batches
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.nexmark import NexmarkQuery, Settings
+from penstock.lab.rig.saturation import counted_batches
 from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant, Pattern, Trace

@@ -16,11 +16,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from penstock.compare.statistics import Estimate, estimate
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.host.java import find_java, find_spark
 from penstock.lab.host.processes import tree_cpu_seconds
 from penstock.lab.proofs.proof import Check, Proof, Say
+from penstock.report.statistics import Estimate, estimate
 from penstock.workloads.nexmark import TABLES, NexmarkStream, Reading, Table
 from penstock.workloads.patterns import Constant
 

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.compare.statistics import CONFIDENCE
 from penstock.core.errors import InputError
+from penstock.report.statistics import CONFIDENCE
 
 HOUR = 3600.0  # seconds
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.batches.values import Batch
-from penstock.lab.calibrate.saturation import counted_batches, lasted, mean_duration, rate
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig.capacity_file import FIRST_ROWS, TRIGGERS, Capacity, settle
 from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
+from penstock.lab.rig.saturation import counted_batches, lasted, mean_duration, rate
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant

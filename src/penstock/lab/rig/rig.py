@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from penstock.batches.values import Executor
 from penstock.core.errors import InputError, PenstockError
-from penstock.lab.calibrate.saturation import fresh_folder, resize
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.queries.nexmark_queries import NexmarkQuery
 from penstock.lab.rig.allocation import Allocation
+from penstock.lab.rig.saturation import fresh_folder, resize
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.spark.read.rest import Rest
 from penstock.workloads.nexmark import NexmarkStream

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from penstock.compare.statistics import Estimate, estimate
 from penstock.decentralized import Probabilistic, counted_steps, message_steps
 from penstock.decentralized.draws import Floats
 from penstock.decentralized.steps import Course, Setup, brownian
+from penstock.report.statistics import Estimate, estimate
 
 STEPS = 200
 DEVIATION = 250.0  # records per step, half an instance's capacity; the paper does not say

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.compare.statistics import estimate
 from penstock.papers.decentralized import paper
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import mean
 from penstock.papers.decentralized.tables import fine
 from penstock.papers.judging import Finding, bound
 from penstock.report.grid import percent
+from penstock.report.statistics import estimate
 
 NEAR = 0.1  # of 1: an accuracy that is as good as ideal
 MOST_DELAY = 8.0  # steps

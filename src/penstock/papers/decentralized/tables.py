@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.compare.statistics import Estimate, estimate
 from penstock.papers.decentralized import paper
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import PAPER, Scores, mean
 from penstock.report.grid import NONE, Grid, percent
+from penstock.report.statistics import Estimate, estimate
 
 
 def all_tables(found: Evidence) -> list[Grid]:

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from penstock.papers.canvas import canvas, words
 from penstock.papers.mead import models, paper
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import CDF, Outcome
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.traces import arrivals
+from penstock.papers.pictures import canvas, words
 from penstock.papers.thesis.figures import COLOURS
 from penstock.queueing.intervals import Intervals
 from penstock.report.figure import GREY

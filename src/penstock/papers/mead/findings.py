@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.compare.statistics import Estimate, estimate
 from penstock.papers.judging import Finding, bound
 from penstock.papers.mead import cells, models, paper
 from penstock.papers.mead.cells import FULL, MEAD, Cell
@@ -15,6 +14,7 @@ from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.tables import met
 from penstock.report.grid import interval, number
+from penstock.report.statistics import Estimate, estimate
 
 LEAST_SAVED = 35.0  # percent of the CPU
 CLOSE = 0.1  # of what was measured: models agree with it

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.compare.statistics import Estimate, estimate
 from penstock.papers import lanes
 from penstock.papers.lanes import Progress
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.experiment import run as run_cell
 from penstock.papers.mead.traces import arrivals
+from penstock.report.statistics import Estimate, estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.compare.statistics import estimate
 from penstock.papers.mead import cells, models, paper
 from penstock.papers.mead.cells import MEAD, Cell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.report.grid import Grid, interval, number, percent, printed
+from penstock.report.statistics import estimate
 
 MISSED = "!"  # beside a response time above its target
 

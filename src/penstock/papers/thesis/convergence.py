@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.compare.statistics import Estimate, estimate
 from penstock.papers.thesis import cells, paper
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import NONE, Grid, number, percent
+from penstock.report.statistics import Estimate, estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

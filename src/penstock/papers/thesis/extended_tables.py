@@ -9,10 +9,10 @@ import numpy as np
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.compare.statistics import Difference
 from penstock.papers.thesis import cells, convergence, paper
 from penstock.papers.thesis.tables import Compared, Line, compare, measured
 from penstock.report.grid import Grid, interval, number, percent
+from penstock.report.statistics import Difference
 from penstock.simulator import FluidEngine, FluidSpec, queries
 from penstock.workloads.patterns import Constant
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from penstock.compare.results import Results
-from penstock.compare.statistics import Difference, Estimate
 from penstock.papers.thesis import cells
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import Grid, interval, percent
+from penstock.report.statistics import Difference, Estimate
 from penstock.simulator import queries
 
 Judgement = Literal["dominates", "dominated", "trade-off", "tie"]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.compare.statistics import Estimate
 from penstock.papers.thesis import cells, paper
 from penstock.papers.thesis.paper import FIGURES, Figure
 from penstock.report.grid import Grid, interval, number, printed
+from penstock.report.statistics import Estimate
 
 ORACLE = "oracle"
 _HEADINGS: Mapping[Figure, str] = {

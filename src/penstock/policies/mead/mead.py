@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.mead.attempt import Model, attempt
 from penstock.policies.mead.batched import like_process, poisson, renewal, under
+from penstock.policies.mead.decision import Model, attempt
 from penstock.policies.mead.demands import Demands, no_demands
+from penstock.policies.mead.parameters import LEVELS, WINDOWS, terms_of
 from penstock.policies.mead.response import by_kingman, by_mg1, by_process
-from penstock.policies.mead.terms import LEVELS, WINDOWS, terms_of
 
 MARKOVIAN = Model(queues=by_process, batches=under(like_process))
 MG1 = Model(queues=by_mg1, batches=under(poisson))

@@ -8,11 +8,11 @@ from typing import ClassVar, TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
-from penstock.policies.mead.attempt import Model, Outcome, attempt
 from penstock.policies.mead.batched import pool_of, recorded, sinks, under
+from penstock.policies.mead.decision import Model, Outcome, attempt
 from penstock.policies.mead.demands import Demands, no_demands
+from penstock.policies.mead.parameters import LEVELS, WINDOWS, Terms, terms_of
 from penstock.policies.mead.response import Load, overloaded, unfit
-from penstock.policies.mead.terms import LEVELS, WINDOWS, Terms, terms_of
 from penstock.queueing import outlook
 from penstock.queueing.batches import BatchService
 from penstock.queueing.outlook import Levels

@@ -24,9 +24,8 @@ from penstock.lab.agents.pipeline.process import (
     lived,
     tell,
 )
-from penstock.lab.agents.pipeline.worker import Sleep
 from penstock.lab.agents.protocol.peers import Peers, Tell
-from penstock.lab.agents.protocol.trial import Trials
+from penstock.lab.agents.protocol.trial import Sleep, Trials
 from penstock.lab.agents.transport.channel import Done, Parcel
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places, read_place

@@ -12,9 +12,9 @@ from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.setup import Setup
 from penstock.lab.agents.pipeline.source import Source
 from penstock.lab.agents.pipeline.stage import made_stage
-from penstock.lab.agents.pipeline.worker import Meter, Sleep
+from penstock.lab.agents.pipeline.worker import Meter
 from penstock.lab.agents.protocol.peers import Peers, Tell
-from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Trials
+from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Sleep, Trials
 from penstock.lab.agents.transport.channel import Done, Parcel
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places

@@ -7,7 +7,8 @@ import asyncio
 from penstock.lab.agents.pipeline.operators import Pipeline
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.records import emitted
-from penstock.lab.agents.pipeline.worker import STEP, Sleep
+from penstock.lab.agents.pipeline.worker import STEP
+from penstock.lab.agents.protocol.trial import Sleep
 from penstock.lab.agents.transport.channel import Done, Parcel
 from penstock.lab.agents.transport.frames import MOST_RECORDS
 

@@ -10,7 +10,8 @@ from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.sink import Sink
 from penstock.lab.agents.pipeline.source import Source
-from penstock.lab.agents.pipeline.worker import Sleep, Worker
+from penstock.lab.agents.pipeline.worker import Worker
+from penstock.lab.agents.protocol.trial import Sleep
 from penstock.lab.agents.transport.channel import Done
 
 

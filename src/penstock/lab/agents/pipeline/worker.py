@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 
 from penstock.lab.agents.pipeline.operators import Operator
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.records import transformed
+from penstock.lab.agents.protocol.trial import Sleep
 from penstock.lab.agents.transport.channel import Done, Parcel
 from penstock.lab.agents.transport.frames import MOST_RECORDS
 
 STEP = 0.05  # seconds of work at a time, at most
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class Meter:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from penstock.decentralized.policy import LocalPolicy
-from penstock.lab.agents.pipeline.worker import Sleep
+
+Sleep = Callable[[float], Awaitable[None]]
 
 MEASURED = 0.4  # share of a period over which the load is measured, its end
 HELD_BACK = 0.5  # share of its window that waits below an instance; with more it does not leave

@@ -26,13 +26,13 @@ from penstock.lab.calibrate.profile.plan import (
     seconds_of_events,
     steps_of,
 )
-from penstock.lab.calibrate.saturation import full_batches
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig import capacity as capacities
 from penstock.lab.rig.capacity_file import Capacity
 from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
+from penstock.lab.rig.saturation import full_batches
 from penstock.simulator.microbatch.profile import VERSION as PROFILE_VERSION
 from penstock.simulator.microbatch.profile import Profile, SourceProfile
 from penstock.spark.engine import SparkEngine

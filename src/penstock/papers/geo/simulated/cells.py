@@ -76,3 +76,8 @@ def all_cells() -> list[Cell]:
         for condition in [*studied(), *mostly_delayed()]
         for scaler in scalers
     ]
+
+
+def of(job: str, case: Case) -> Condition:
+    """A condition of Figures 6 to 9."""
+    return Condition(job=job, case=case)

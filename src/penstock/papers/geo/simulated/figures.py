@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.canvas import canvas, words
 from penstock.papers.geo.simulated import cells, paper
 from penstock.papers.geo.simulated.cells import Condition
 from penstock.papers.geo.simulated.runner import Outcomes, mean
+from penstock.papers.pictures import canvas, words
 from penstock.papers.thesis.figures import COLOURS
 from penstock.report.figure import GREY
 from penstock.simulator.geo.setups import NODES, RATE

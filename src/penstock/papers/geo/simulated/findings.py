@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from penstock.papers.geo.simulated import cells, paper
-from penstock.papers.geo.simulated.cells import Condition
+from penstock.papers.geo.simulated.cells import Condition, of
 from penstock.papers.geo.simulated.runner import Outcomes, mean
-from penstock.papers.judged import Judged, counted, judged, of
+from penstock.papers.judged import Judged, counted, judged
 from penstock.papers.judging import Finding
 from penstock.report.grid import percent
 from penstock.simulator.geo.setups import NODES, RATE, Case

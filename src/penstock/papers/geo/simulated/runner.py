@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.compare.statistics import paired
 from penstock.papers import lanes
 from penstock.papers.geo.simulated.cells import Cell, Condition, Scaler
 from penstock.papers.geo.simulated.experiment import Look, Outcome
 from penstock.papers.geo.simulated.experiment import run as run_cell
 from penstock.papers.judging import Verdict
 from penstock.papers.lanes import Progress
+from penstock.report.statistics import paired
 from penstock.simulator.geo.setups import NODES, RATE
 
 WHOLE = 0.98  # of the load

@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.canvas import canvas, words
 from penstock.papers.geo.simulated import paper
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
 from penstock.papers.geo.spark.levels import SCALERS, Outcomes
+from penstock.papers.pictures import canvas, words
 
 PICTURE = "levels.png"
 LEVELS = np.arange(1, MOST + 1)

@@ -19,8 +19,8 @@ from penstock.batches.snapshot import POOL
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.core.sanity import believable
-from penstock.lab.calibrate.saturation import RESIZE_SECONDS
 from penstock.lab.queries.geo_jobs import GeoJob
+from penstock.lab.rig.saturation import RESIZE_SECONDS
 from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.spec import SitesSpec

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError, InputError
-from penstock.lab.calibrate.saturation import counted_batches, fresh_folder, lasted
 from penstock.lab.queries import geo
 from penstock.lab.queries.geo_jobs import WINDOW
 from penstock.lab.rig.ending import stopping
+from penstock.lab.rig.saturation import counted_batches, fresh_folder, lasted
 from penstock.papers.geo.spark.throughput import Throughput, throughput_of
 from penstock.spark.read.cpu import CpuMeter, Metered
 from penstock.spark.read.rest import Rest

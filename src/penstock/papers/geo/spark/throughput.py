@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from penstock.batches.partitions import busiest_stage, partitions_of
 from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.saturation import lasted, rate
+from penstock.lab.rig.saturation import lasted, rate
 
 Stages = Mapping[int, Sequence[Stage]]  # by batch
 Tasks = Mapping[int, Sequence[Task]]  # by stage

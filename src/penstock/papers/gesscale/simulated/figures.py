@@ -9,11 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from penstock.core.model import Change
-from penstock.papers.canvas import canvas, words
 from penstock.papers.gesscale.simulated import setups
 from penstock.papers.gesscale.simulated.paper import NAMES
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS
+from penstock.papers.pictures import canvas, words
 from penstock.papers.thesis.figures import COLOURS
 from penstock.report.figure import GREY
 from penstock.simulator.geo import GeoEngine

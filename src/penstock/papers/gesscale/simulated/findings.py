@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.compare.statistics import Estimate
 from penstock.papers.gesscale.simulated import paper
 from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import SETUPS
 from penstock.papers.judging import Finding, Part, Verdict, together
 from penstock.report.grid import interval, number
+from penstock.report.statistics import Estimate
 
 BASELINES = tuple(policy for policy in NAMES if policy != GESSCALE)
 INSTANT = SETUPS["instant"]

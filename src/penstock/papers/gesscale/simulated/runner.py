@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.compare.statistics import Difference, Estimate, estimate, paired
 from penstock.papers import lanes
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.experiment import Outcome
 from penstock.papers.gesscale.simulated.experiment import run as run_cell
 from penstock.papers.gesscale.simulated.setups import MAIN
 from penstock.papers.lanes import Progress
+from penstock.report.statistics import Difference, Estimate, estimate, paired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

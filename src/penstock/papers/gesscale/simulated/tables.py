@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.compare.statistics import Difference
 from penstock.papers.gesscale.simulated import paper
 from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import CODE, MAIN, SETUPS
 from penstock.report.grid import NONE, Grid, interval, percent, printed
+from penstock.report.statistics import Difference
 
 CAUSES = {
     "ups": "ups",

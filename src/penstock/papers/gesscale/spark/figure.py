@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.papers.canvas import canvas
 from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
 from penstock.papers.gesscale.simulated.paper import NAMES as POLICIES
 from penstock.papers.gesscale.spark.taxi import Outcomes
+from penstock.papers.pictures import canvas
 
 NAMES = {policy: f"{policy}.png" for policy in POLICIES}
 

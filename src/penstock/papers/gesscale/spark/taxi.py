@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from penstock.batches.values import Batch
-from penstock.compare.statistics import Difference, Estimate, estimate, paired
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.lab.calibrate.saturation import fresh_folder
 from penstock.lab.queries import geo
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig.ending import stopping
+from penstock.lab.rig.saturation import fresh_folder
 from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.papers.geo.spark.levels import begin_watching
@@ -26,6 +25,7 @@ from penstock.papers.gesscale.simulated.metrics import provisioning
 from penstock.papers.gesscale.spark import setup
 from penstock.papers.gesscale.spark.setup import LEAD, LONGEST_DRAIN, PERIOD, SECONDS
 from penstock.policies import create
+from penstock.report.statistics import Difference, Estimate, estimate, paired
 from penstock.simulator.series import Floats
 from penstock.spark.read.progress import recent_batches
 from penstock.spark.read.rest import Rest

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from penstock.compare.groups import pareto
-from penstock.compare.statistics import estimate, paired
 from penstock.core.errors import InputError
+from penstock.report.statistics import estimate, paired
 
 SAMPLE = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30)
 PAIRS = st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=3, max_size=30)

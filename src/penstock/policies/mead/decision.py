@@ -11,8 +11,8 @@ from penstock.core.model import Arrivals, Need, Proposal, Snapshot
 from penstock.core.pipeline import Pipeline
 from penstock.policies.mead.batched import pool_of, remember_batches, service_of, why_not_batched
 from penstock.policies.mead.demands import Demands, demand_seconds, remember_demands, visits
+from penstock.policies.mead.parameters import Terms
 from penstock.policies.mead.response import Load, unfit
-from penstock.policies.mead.terms import Terms
 from penstock.queueing import PhaseType
 from penstock.queueing.batches import BatchService
 from penstock.queueing.paths import Station

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.bench.spread.masters import Master, Say, connected
-from penstock.bench.spread.parcels import Parcel, Reply, Terms, pack, versions
+from penstock.bench.spread.sessions import Master, Say, connected
+from penstock.bench.spread.tasks import Parcel, Reply, Terms, pack, versions
 from penstock.compare.runner import Add, Task
 from penstock.core.errors import EngineError, MissingError, PenstockError
 
@@ -142,7 +142,7 @@ def _deed(terms: bytes, outbox: Accumulator[list[Reply]]) -> Callable[[Iterable[
 
     def deed(sheaf: Iterable[bytes]) -> None:
         try:
-            from penstock.bench.spread.parcels import work
+            from penstock.bench.spread.tasks import work
         except ImportError as error:
             place = f"in {sys.executable} on {socket.gethostname()}"
             raise ImportError(f"No module named '{error.name}' {place}") from None
