@@ -1,8 +1,8 @@
 """The ``penstock`` command: the table of its commands, and errors as exit codes.
 
-A command is a function that typer can call, in a file of its own; adding it to ``COMMANDS`` is
-all that is needed. Heavy imports (numpy, matplotlib, Spark) go inside the function, so that
-``penstock --help`` stays fast and works where they are missing.
+A command is a function that typer can call, in a file of its own; adding it to ``PRODUCT``,
+``LABORATORY`` or ``PAPERS`` is all that is needed. Heavy imports (numpy, matplotlib, Spark) go
+inside the function, so that ``penstock --help`` stays fast and works where they are missing.
 
 Exit codes: 0 done, 1 the work failed, 2 bad usage or input, 3 something is missing on this
 machine, 130 interrupted.
@@ -32,6 +32,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.kafka import kafka
 from penstock.cli.policies import policies
 from penstock.cli.prove import prove
+from penstock.cli.renamed import modernized
 from penstock.cli.report import report
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
@@ -41,7 +42,7 @@ from penstock.cli.validate import validate
 from penstock.cli.workload import workload
 from penstock.core.errors import PenstockError
 
-COMMANDS: Mapping[str, Callable[..., Any]] = {
+PRODUCT: Mapping[str, Callable[..., Any]] = {
     "demo": demo,
     "run": run,
     "advise": advise,
@@ -49,16 +50,19 @@ COMMANDS: Mapping[str, Callable[..., Any]] = {
     "simulate": simulate,
     "compare": compare,
     "bench": bench,
-    "reproduce": reproduce,
-    "agents": agents,
-    "calibrate": calibrate,
-    "validate": validate,
     "report": report,
     "policies": policies,
     "config": config,
-    "sites": sites,
     "doctor": doctor,
 }
+LABORATORY: Mapping[str, Callable[..., Any]] = {
+    "calibrate": calibrate,
+    "validate": validate,
+    "sites": sites,
+    "agents": agents,
+}
+PAPERS: Mapping[str, Callable[..., Any]] = {"reproduce": reproduce}
+_LAB_HELP = "What experiments need on this machine: brokers, sites, agents, measurements, proofs."
 
 INTERRUPTED = 130
 
@@ -94,10 +98,26 @@ def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
     return app
 
 
-app = build(COMMANDS)
+def _laboratory() -> typer.Typer:
+    """``penstock lab``."""
+    lab = typer.Typer(
+        name="lab",
+        help=_LAB_HELP,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name, function in LABORATORY.items():
+        lab.command(name)(function)
+    lab.add_typer(kafka, name="kafka")
+    lab.add_typer(prove, name="prove")
+    return lab
+
+
+app = build(PRODUCT)
 app.add_typer(workload, name="workload")
-app.add_typer(prove, name="prove")
-app.add_typer(kafka, name="kafka")
+app.add_typer(_laboratory(), name="lab", rich_help_panel="Laboratory and papers")
+for name, function in PAPERS.items():
+    app.command(name, rich_help_panel="Laboratory and papers")(function)
 
 
 def main() -> None:
@@ -105,7 +125,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without → must not break a command
-    arguments = sys.argv[1:] or ["--help"]
+    arguments, renamed = modernized(sys.argv[1:] or ["--help"])
+    for line in renamed:
+        typer.echo(line, err=True)
     try:
         app(arguments, prog_name="penstock")
     except PenstockError as error:
