@@ -14,7 +14,6 @@ from typing import Literal
 from penstock.core.errors import InputError
 from penstock.core.lag import lag_seconds
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
-from penstock.core.quick import maker, quick_init
 from penstock.core.sizing import need_of, shrunk
 
 __all__ = ["Blackout", "Effect", "Guards", "is_action", "lag_seconds"]
@@ -24,7 +23,6 @@ Row = tuple[str, int, Need | None, int]  # pool, slots before, its need, slots p
 Hold = Literal["in-flight", "blackout", "cool-down"]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
     """What one guard did to the target of a pool."""
@@ -34,9 +32,6 @@ class Effect:
     before: float
     after: float
     why: str
-
-
-_change, _made_effect = maker(Change), maker(Effect)  # for every pool at every tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,10 +155,10 @@ class Guards:
                 effects.append(_effect(hold, pool, slots, before, why))
                 slots, share, place = before, None, None
             if share is None and place is None:
-                targets[pool] = _change(before=before, slots=slots, raw=raw)
+                targets[pool] = Change(before=before, slots=slots, raw=raw)
             else:
                 add_on, remove = _fitting(place, slots - before)
-                targets[pool] = _change(
+                targets[pool] = Change(
                     before=before,
                     slots=slots,
                     raw=raw,
@@ -307,7 +302,7 @@ def _fitting(place: Placement | None, growth: int) -> tuple[tuple[str, ...], tup
 
 
 def _effect(guard: str, pool: str, before: float, after: float, why: str) -> Effect:
-    return _made_effect(guard=guard, pool=pool, before=before, after=after, why=why)
+    return Effect(guard=guard, pool=pool, before=before, after=after, why=why)
 
 
 DAY = 86400.0

@@ -11,13 +11,11 @@ from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
-from penstock.core.quick import maker, quick_init
 from penstock.core.sanity import believable, unusable
 
 Mode = Literal["advise", "act"]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """What the loop carries from one tick to the next; a plain JSON value as a whole."""
@@ -27,7 +25,6 @@ class State:
     last_action: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """One tick: what was seen, what the policy said, what the guards made of it.
@@ -71,9 +68,6 @@ class Decision:
         return line
 
 
-_state, _decision = maker(State), maker(Decision)  # made at every tick
-
-
 def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[Decision, State]:
     """Decide, without doing anything. Never raises for what a policy or a metric did wrong."""
     seen, notes = believable(seen)
@@ -97,10 +91,8 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         problem = f"{type(error).__name__}: {error}"
         proposal = Proposal(reason=f"no change: the policy's proposal is unusable, {problem}")
         targets, effects = guards.apply(proposal, seen, state.last_action)
-    decision = _decision(
-        seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes
-    )
-    return decision, _state(memory=memory, last_seen=seen.time, last_action=state.last_action)
+    decision = Decision(seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes)
+    return decision, State(memory=memory, last_seen=seen.time, last_action=state.last_action)
 
 
 class Loop:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 
 from penstock.core.latency import LatencyMap
 from penstock.core.pipeline import Pipeline
-from penstock.core.quick import quick_init
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSeen:
     """What one operator did during the window of a snapshot.
@@ -49,7 +47,6 @@ class OperatorSeen:
     arrivals: Arrivals | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One unit of parallelism: an executor of one core, a task slot.
@@ -66,7 +63,6 @@ class Slot:
     load: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
     """What one past action cost, in seconds after it was asked for.
@@ -138,7 +134,6 @@ class QuerySeen:
     sources: tuple[SourceSeen, ...] = ()
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One observation of a pipeline.
@@ -171,7 +166,6 @@ class Snapshot:
         return len(self.pools.get(pool, ()))
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """How many slots something needs, unrounded, and optionally the CPU share of each."""
@@ -180,7 +174,6 @@ class Need:
     cpu_share: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Which nodes to add slots on, and which slots to remove."""
@@ -189,7 +182,6 @@ class Placement:
     remove: tuple[str, ...] = ()
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """What a policy wants, and why in words a person can read.
@@ -204,7 +196,6 @@ class Proposal:
     place: Mapping[str, Placement] = field(default_factory=dict)
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The new size of a pool, with the unrounded figure it came from."""
