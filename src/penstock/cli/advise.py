@@ -190,9 +190,9 @@ class _Session:
                     if self.engine.ended is not None:
                         break
                     if isinstance(error, NotReady):
-                        self._once(f"waiting: {error}", passing=True)
+                        self._once_until_decided("waiting", error)
                     else:
-                        self._once(f"no decision this time: {error}", passing=True)
+                        self._once_until_decided("no decision this time", error)
                         wait = min(RETRY, self._period)
                 if len(self.decisions) == ticks:
                     return TICKS
@@ -220,12 +220,17 @@ class _Session:
                 "counted"
             )
 
-    def _once(self, line: str, *, passing: bool = False) -> None:
-        """On standard error and not again; of what passes, one of a kind until a decision."""
-        said, key = (self._passing, line.partition(":")[0]) if passing else (self._said, line)
-        if key not in said:
-            said.add(key)
+    def _once(self, line: str) -> None:
+        """Say a line on standard error, and not again."""
+        if line not in self._said:
+            self._said.add(line)
             output.say(line)
+
+    def _once_until_decided(self, kind: str, problem: EngineError) -> None:
+        """Say a problem that may pass; no other of its kind until a decision was made."""
+        if kind not in self._passing:
+            self._passing.add(kind)
+            output.say(f"{kind}: {problem}")
 
 
 WIDTH = 80
