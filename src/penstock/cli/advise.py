@@ -118,7 +118,7 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
     from penstock.spark.foreign.address import find
     from penstock.spark.foreign.engine import ForeignEngine
     from penstock.spark.foreign.summary import summarise
-    from penstock.spark.reporting import Witnesses
+    from penstock.spark.reporting import Reporter
 
     def write(line: str) -> None:
         typer.echo(line, err=as_json)
@@ -137,23 +137,23 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
         period=settings.period,
     )
     session = _Session(engine, settings.period, write)
-    witnesses = Witnesses(settings, header, session.decided)
+    reporter = Reporter(settings, header, session.decided)
     policy = create(settings.policy, settings.parameters)
     with ExitStack() as stack:
-        witnesses.serve(stack)
-        state = witnesses.resume(stack)
+        reporter.serve(stack)
+        state = reporter.resume(stack)
         watched = engine.begin()
         for line in about(watched, settings):
             write(line)
-        if witnesses.url is not None:
-            output.say(f"metrics at {witnesses.url}")
+        if reporter.url is not None:
+            output.say(f"metrics at {reporter.url}")
         loop = Loop(
             engine,
             policy,
             settings.guards,
             seed=settings.seed,
             state=state,
-            record=witnesses.hear,
+            record=reporter.report,
         )
         ended_by = session.run(loop, ticks)
     if ended_by not in (TICKS, INTERRUPTED):

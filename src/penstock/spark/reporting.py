@@ -19,7 +19,7 @@ from penstock.spark.settings.settings import Settings
 log = logging.getLogger("penstock")
 
 
-class Witnesses:
+class Reporter:
     """Tells each of them what happened; what goes wrong with one is its own affair.
 
     header: of the journal
@@ -61,8 +61,8 @@ class Witnesses:
         path = self._settings.journal
         return self._resume(path, opening) if path is not None else None
 
-    def hear(self, decision: Decision, state: State) -> None:
-        """One decision, and the state of the loop after it."""
+    def report(self, decision: Decision, state: State) -> None:
+        """Tell everyone of a decision and the state of the loop after it."""
         self._log.say(decision)
         for fault in decision.faults:
             if fault == "engine-refused":
@@ -93,8 +93,8 @@ class Witnesses:
         if self._exporter is not None:
             self._exporter.count_error(kind)
 
-    def content(self, *kinds: ErrorKind) -> None:
-        """These work again: the next complaint about them is news."""
+    def works_again(self, *kinds: ErrorKind) -> None:
+        """Forget complaints of these kinds: the next one is news."""
         self._complained.difference_update(kinds)
 
     def _resume(self, path: Path, opening: ExitStack) -> State | None:
@@ -119,7 +119,7 @@ class Witnesses:
         """A full disk or a broken callback costs its own line, nothing else."""
         try:
             call(*values)
-            self.content(kind)
+            self.works_again(kind)
         except Exception as error:
             self.complain(kind, f"{kind}: {type(error).__name__}: {error}; deciding goes on")
 
