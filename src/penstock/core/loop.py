@@ -116,19 +116,15 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
             proposal, memory = policy.decide(seen, memory)
         except Exception as error:  # a policy that raises must never harm the job
             faults = ("policy-raised",)
-            problem = f"{type(error).__name__}: {error}"
-            reason = f"no change: the policy raised {problem}"
-            proposal = Proposal(reason=reason, term="policy")
+            proposal = _failed("the policy raised", error)
     try:
         targets, effects = guards.apply(proposal, seen, state.last_action)
-        bound = effects[-1].guard if effects else proposal.term
+        term = proposal.term
     except Exception as error:  # nor may one that proposes what is no proposal
         faults = ("proposal-unusable",)
-        problem = f"{type(error).__name__}: {error}"
-        reason = f"no change: the policy's proposal is unusable, {problem}"
-        proposal = Proposal(reason=reason, term="policy")
+        proposal = _failed("the policy's proposal is unusable,", error)
         targets, effects = guards.apply(proposal, seen, state.last_action)
-        bound = effects[-1].guard if effects else proposal.term
+        term = proposal.term
     decision = Decision(
         seen=seen,
         proposal=proposal,
@@ -136,10 +132,16 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         effects=effects,
         notes=notes,
         outcome="failed" if faults else "advised" if _acts(targets, seen) else "held",
-        bound=bound,
+        bound=effects[-1].guard if effects else term,
         faults=faults,
     )
     return decision, State(memory=memory, last_seen=seen.time, last_action=state.last_action)
+
+
+def _failed(how: str, error: Exception) -> Proposal:
+    """The proposal of a policy that failed: nothing, and what went wrong."""
+    reason = f"no change: {how} {type(error).__name__}: {error}"
+    return Proposal(reason=reason, term="policy")
 
 
 def _acts(targets: Mapping[str, Change], seen: Snapshot) -> bool:
