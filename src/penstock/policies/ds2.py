@@ -57,7 +57,9 @@ class DS2:
                 if o.busy == 0.0 and demand.get(name) != 0.0:
                     needs[name] = Need(slots=BOUNDLESS)
         if not needs:
-            return Proposal(reason="no change: demand or service rate not measured"), None
+            return Proposal(
+                reason="no change: demand or service rate not measured", term="demand-not-measured"
+            ), None
         return Proposal(needs=needs, reason=_reason(seen, demand, needs)), None
 
 
