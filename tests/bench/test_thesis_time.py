@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
 from penstock.bench.spark.thesis_time import UNITS, Scale, ThesisTime
-from penstock.core.guards import Guards, lag_seconds
+from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot, SourceSeen
+from penstock.core.model import (
+    Change,
+    OperatorSeen,
+    QuerySeen,
+    Rescale,
+    Slot,
+    Snapshot,
+    SourceSeen,
+    lag_seconds,
+)
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import Static
 

@@ -26,7 +26,6 @@ from penstock.core.model import (
     Snapshot,
 )
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.core.quick import maker, quick_init
 from penstock.core.sizing import shrunk
 from tests.fakes.scenarios import NAMES, healthy, pipeline, with_all
 
@@ -271,36 +270,6 @@ def test_values_are_frozen_comparable_and_copyable(value: Any) -> None:
         kind(nonsense=1)
     parameters = inspect.signature(kind).parameters
     assert list(parameters) == [f.name for f in fields]
-
-
-@pytest.mark.parametrize("value", VALUES[1:], ids=lambda value: type(value).__name__)
-def test_a_maker_makes_what_the_class_makes(value: Any) -> None:
-    kind = type(value)
-    given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    needed = {
-        f.name: given[f.name]
-        for f in dataclasses.fields(value)
-        if f.default is f.default_factory is dataclasses.MISSING
-    }
-    make = maker(kind)
-    for arguments in (given, needed):
-        assert make(**arguments) == kind(**arguments)
-        assert type(make(**arguments)) is kind
-    assert make(**given) is not make(**given)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(make(**given), next(iter(given)), None)
-    assert pickle.loads(pickle.dumps(make(**given))) == value
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
-        make(**given, nonsense=1)
-    if needed:
-        with pytest.raises(TypeError, match="missing"):
-            make()
-
-
-def test_a_class_that_checks_its_fields_has_no_maker() -> None:
-    for quick in (maker, quick_init):
-        with pytest.raises(TypeError, match="Guards has a __post_init__"):
-            quick(Guards)
 
 
 def test_defaults_of_a_proposal_are_its_own() -> None:

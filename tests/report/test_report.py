@@ -352,7 +352,8 @@ class TestPage:
 
     def test_what_others_wrote_is_escaped(self, tmp_path: Path) -> None:
         hostile = Pipeline(operators={HOSTILE: Operator(pool=HOSTILE)})
-        effect = Effect(guard=HOSTILE, pool=HOSTILE, before=1, after=2, why=HOSTILE)
+        guard: Any = HOSTILE
+        effect = Effect(guard=guard, pool=HOSTILE, before=1, after=2, why=HOSTILE)
         rescale = Rescale(time=5.0, pool=HOSTILE, before=1, after=2, registered=1.0)
         e = entry(
             10.0,

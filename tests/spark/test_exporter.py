@@ -18,6 +18,7 @@ from penstock.core.guards import Guards
 from penstock.policies import Static
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.exporter import NAMES, Exporter, PortError
+from penstock.spark.freeze import KillSwitch
 from penstock.spark.settings.settings import load
 from tests.fakes.spark import FakeSession, look, looks, without_spark
 from tests.fakes.waiting import until
@@ -117,6 +118,22 @@ def test_frozen_is_shown_and_counted(tmp_path: Path) -> None:
         value(shown, "penstock_decisions_total", policy="static", action="up", reason="frozen") == 1
     )
     assert value(shown, "penstock_actions_total", pool="executors", direction="up") is None
+
+
+def test_frozen_at_the_last_gate_is_frozen_and_an_error_of_acting() -> None:
+    asked: list[int] = []
+
+    class Late(KillSwitch):
+        @property
+        def reason(self) -> str | None:
+            asked.append(1)
+            return "just now" if len(asked) == 3 else None  # the tick, the loop, the last gate
+
+    shown = after(looks(1000.0), Static(slots=6), switch=Late())
+    decided = {"policy": "static", "action": "up", "reason": "frozen"}
+    assert value(shown, "penstock_decisions_total", **decided) == 1
+    assert value(shown, "penstock_errors_total", kind="act") == 1
+    assert value(shown, "penstock_frozen") == 0
 
 
 def test_errors_are_counted_every_time() -> None:

@@ -32,6 +32,8 @@ def test_frozen_by_a_call_it_says_what_it_would_do(
     assert [d.changes["executors"].slots for d in made[:3]] == [6, 6, 6]
     assert session.requests == [6]
     assert [e.decision.notes for e in read(path)[1]][:3] == [("frozen: the night of the sale",)] * 3
+    assert [d.outcome for d in made] == ["frozen", "frozen", "frozen", "acted", "held"]
+    assert {(d.bound, d.why) for d in made[:3]} == {("kill-switch", "the night of the sale")}
     said = [r.getMessage() for r in caplog.records]
     assert [line for line in said if line.startswith("frozen")] == [
         "frozen: the night of the sale; observing goes on, nothing is done"
@@ -74,6 +76,7 @@ def test_the_file_is_looked_at_again_right_before_acting(tmp_path: Path) -> None
 
     session, (decision,) = played(looks(1000.0), Static(slots=6), switch=Late())
     assert decision.notes == ("not done: frozen: just now",)
+    assert (decision.outcome, decision.why) == ("frozen", "just now")
     assert session.requests == []
 
 

@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError, NotReady
-from penstock.core.lag import lag_seconds
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Slot, Snapshot
+from penstock.core.model import (
+    Change,
+    OperatorSeen,
+    QuerySeen,
+    Rescale,
+    Slot,
+    Snapshot,
+    lag_seconds,
+)
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.lab.queries.nexmark_queries import QUERIES
 from penstock.lab.queries.split.hops import pipeline_of

@@ -118,7 +118,7 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
     from penstock.spark.foreign.address import find
     from penstock.spark.foreign.engine import ForeignEngine
     from penstock.spark.foreign.summary import summarise
-    from penstock.spark.reporting import Witnesses
+    from penstock.spark.reporting import Reporter
 
     def write(line: str) -> None:
         typer.echo(line, err=as_json)
@@ -137,23 +137,23 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
         period=settings.period,
     )
     session = _Session(engine, settings.period, write)
-    witnesses = Witnesses(settings, header, session.decided)
+    reporter = Reporter(settings, header, session.decided)
     policy = create(settings.policy, settings.parameters)
     with ExitStack() as stack:
-        witnesses.serve(stack)
-        state = witnesses.resume(stack)
+        reporter.serve(stack)
+        state = reporter.resume(stack)
         watched = engine.begin()
         for line in about(watched, settings):
             write(line)
-        if witnesses.url is not None:
-            output.say(f"metrics at {witnesses.url}")
+        if reporter.url is not None:
+            output.say(f"metrics at {reporter.url}")
         loop = Loop(
             engine,
             policy,
             settings.guards,
             seed=settings.seed,
             state=state,
-            record=witnesses.hear,
+            record=reporter.report,
         )
         ended_by = session.run(loop, ticks)
     if ended_by not in (TICKS, INTERRUPTED):
@@ -190,9 +190,9 @@ class _Session:
                     if self.engine.ended is not None:
                         break
                     if isinstance(error, NotReady):
-                        self._once(f"waiting: {error}", passing=True)
+                        self._once_until_decided("waiting", error)
                     else:
-                        self._once(f"no decision this time: {error}", passing=True)
+                        self._once_until_decided("no decision this time", error)
                         wait = min(RETRY, self._period)
                 if len(self.decisions) == ticks:
                     return TICKS
@@ -220,12 +220,17 @@ class _Session:
                 "counted"
             )
 
-    def _once(self, line: str, *, passing: bool = False) -> None:
-        """On standard error and not again; of what passes, one of a kind until a decision."""
-        said, key = (self._passing, line.partition(":")[0]) if passing else (self._said, line)
-        if key not in said:
-            said.add(key)
+    def _once(self, line: str) -> None:
+        """Say a line on standard error, and not again."""
+        if line not in self._said:
+            self._said.add(line)
             output.say(line)
+
+    def _once_until_decided(self, kind: str, problem: EngineError) -> None:
+        """Say a problem that may pass; no other of its kind until a decision was made."""
+        if kind not in self._passing:
+            self._passing.add(kind)
+            output.say(f"{kind}: {problem}")
 
 
 WIDTH = 80

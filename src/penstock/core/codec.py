@@ -1,8 +1,8 @@
 """Values of the core to plain JSON and back, exactly.
 
-Fields that hold their default are left out, so a journal line stays short; unknown keys are
-refused, so a line written by something else is noticed. Of a window of arrivals only the digest is
-written; who writes it keeps the values elsewhere.
+Fields that hold their default are left out, so a journal line stays short, unless they are marked
+as always written; unknown keys are refused, so a line written by something else is noticed. Of a
+window of arrivals only the digest is written; who writes it keeps the values elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from penstock.core.latency import LatencyMap
 from penstock.core.model import Arrivals
 
 T = TypeVar("T")
+
+ALWAYS_WRITTEN = {"always_written": True}  # metadata of a field whose absence means an old writer
 
 
 def to_json(value: Any) -> Any:
@@ -62,6 +64,8 @@ def from_json(kind: type[T], document: Any) -> T:
 @cache
 def _written_fields(kind: type) -> tuple[tuple[str, Any], ...]:
     def default(f: dataclasses.Field[Any]) -> Any:
+        if f.metadata.get("always_written"):
+            return dataclasses.MISSING  # which equals no value
         if f.default_factory is not dataclasses.MISSING:
             return f.default_factory()
         return f.default

@@ -6,7 +6,8 @@
     ├── InputError              exit code 2: a value, key or file the user gave is wrong
     ├── MissingError            exit code 3: this machine lacks something (Java, root, a broker)
     └── EngineError             exit code 1: an engine could not observe or act
-        └── NotReady            nothing has been measured yet: ordinary at the start
+        ├── NotReady            nothing has been measured yet: ordinary at the start
+        └── FrozenError         the kill switch was put on right before acting
 
 A message gives the value, the bound it broke and the way out.
 """
@@ -41,6 +42,17 @@ class EngineError(PenstockError):
 
 class NotReady(EngineError):  # noqa: N818 (a state, not a fault)
     """Nothing has been measured yet; ordinary at the start of a query."""
+
+
+class FrozenError(EngineError):
+    """Nothing may be done at this moment; ``why`` in the words of the kill switch."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"frozen: {self.why}"
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> InputError:

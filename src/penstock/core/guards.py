@@ -12,50 +12,46 @@ from math import ceil, isfinite
 from typing import Literal
 
 from penstock.core.errors import InputError
-from penstock.core.lag import lag_seconds
-from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
-from penstock.core.quick import maker, quick_init
+from penstock.core.model import Change, Need, Placement, Proposal, Snapshot, lag_seconds
 from penstock.core.sizing import need_of, shrunk
 
-__all__ = ["Blackout", "Effect", "Guards", "is_action", "lag_seconds"]
-
+__all__ = ["Blackout", "Effect", "GuardName", "Guards", "is_action"]
 
 Row = tuple[str, int, Need | None, int]  # pool, slots before, its need, slots planned
-Hold = Literal["in-flight", "blackout", "cool-down"]
+Hold = Literal["in-flight", "blackout", "cool-down"]  # guards that cancel every change
+GuardName = Literal[Hold, "tolerance", "useful-parallelism", "step-limit", "drain", "bounds", "cap"]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What one guard did to the target of a pool."""
+    """What one guard did to the target of a pool: slots before it and after it, and why."""
 
-    guard: str
+    guard: GuardName
     pool: str
     before: float
     after: float
     why: str
 
 
-_change, _made_effect = maker(Change), maker(Effect)  # for every pool at every tick
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The limits of one experiment or one production query.
 
-    ``minimum``, ``maximum`` slots of each pool, the minimum as far as they are useful · ``cap``
-    slots of all pools together, and whether too large a plan is shrunk in proportion or
-    cancelled · ``step_up``, ``step_down``
-    most slots added or removed by one action · ``cool_down`` seconds without another action ·
-    ``tolerance`` relative distance from the present size that is not worth an action ·
-    ``over_provisioning`` factor on every need · ``blackouts`` daily times without actions ·
-    ``drain`` no scale-down while the lag is worth more seconds of input than this ·
-    ``useful`` whether slots beyond the number of partitions are refused · ``max_age`` seconds
-    after which a reading is stale · ``sleep`` whether the loop sleeps through the cool-down, as
-    the thesis's does: no decision is made until more than ``cool_down`` seconds after the last
-    action.
-
     The defaults limit nothing but 1 to 80 slots, as in the thesis.
+
+    minimum, maximum: slots of each pool; the minimum as far as they are useful
+    cap: slots of all pools together
+    at_cap: whether too large a plan is shrunk in proportion or cancelled
+    step_up, step_down: most slots added or removed by one action
+    cool_down: seconds without another action
+    tolerance: relative distance from the present size that is not worth an action
+    over_provisioning: factor on every need
+    blackouts: daily times without actions
+    drain: no scale-down while the lag is worth more seconds of input than this
+    useful: whether slots beyond the number of partitions are refused
+    max_age: seconds after which a reading is stale
+    sleep: whether the loop sleeps through the cool-down, as the thesis's does: no decision is
+        made until more than ``cool_down`` seconds after the last action
     """
 
     minimum: int = 1
@@ -160,10 +156,10 @@ class Guards:
                 effects.append(_effect(hold, pool, slots, before, why))
                 slots, share, place = before, None, None
             if share is None and place is None:
-                targets[pool] = _change(before=before, slots=slots, raw=raw)
+                targets[pool] = Change(before=before, slots=slots, raw=raw)
             else:
                 add_on, remove = _fitting(place, slots - before)
-                targets[pool] = _change(
+                targets[pool] = Change(
                     before=before,
                     slots=slots,
                     raw=raw,
@@ -306,8 +302,8 @@ def _fitting(place: Placement | None, growth: int) -> tuple[tuple[str, ...], tup
     return add_on, remove
 
 
-def _effect(guard: str, pool: str, before: float, after: float, why: str) -> Effect:
-    return _made_effect(guard=guard, pool=pool, before=before, after=after, why=why)
+def _effect(guard: GuardName, pool: str, before: float, after: float, why: str) -> Effect:
+    return Effect(guard=guard, pool=pool, before=before, after=after, why=why)
 
 
 DAY = 86400.0

@@ -7,34 +7,54 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.codec import ALWAYS_WRITTEN
+from penstock.core.errors import EngineError, FrozenError, InputError, NotReady
 from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
-from penstock.core.quick import maker, quick_init
 from penstock.core.sanity import believable, unusable
 
 Mode = Literal["advise", "act"]
+Outcome = Literal["acted", "advised", "held", "frozen", "refused", "failed", "unusable"]
+Fault = Literal["policy-raised", "proposal-unusable", "engine-refused"]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the loop carries from one tick to the next; a plain JSON value as a whole."""
+    """What the loop carries from one tick to the next; a plain JSON value as a whole.
+
+    memory: what the policy remembers
+    last_seen: time of the last snapshot that could be believed
+    last_action: time of the last snapshot after which the engine was asked for anything
+    """
 
     memory: Any = None
     last_seen: float | None = None
     last_action: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """One tick: what was seen, what the policy said, what the guards made of it.
 
-    ``targets`` every pool's size with the raw figure, also where nothing changes · ``changes``
-    only what is to be done · ``applied`` whether the engine was asked to · ``notes`` what else
-    a person should know, such as ``frozen: …``.
+    targets: every pool's size with the raw figure, also where nothing changes
+    effects: what each guard did on the way, in order
+    notes: what else a person should know, such as ``frozen: …``
+    applied: whether the engine was asked for the changes, and took them
+    outcome: what became of it; the first of these that holds:
+        ``frozen`` the kill switch was on, also where nothing was wanted
+        ``acted`` the engine was asked
+        ``refused`` the engine was asked and could not, or would not
+        ``unusable`` the snapshot cannot be believed, so nothing was decided
+        ``failed`` the policy raised, or proposed what is no proposal
+        ``advised`` a change is wanted and nobody was asked for it
+        ``held`` no change is wanted, or the guards left nothing to do
+    bound: what kept it from being more: ``kill-switch``, ``engine``, ``sanity``, the last guard
+        that changed a figure, ``sleep``, ``policy`` where that failed, or the policy's own term;
+        empty where the proposal went through
+    faults: what went wrong, whatever became of it: a pool outside its bounds is brought back
+        though the policy raised
+    why: the words of the kill switch or of the engine, where one of them bound
     """
 
     seen: Snapshot
@@ -43,6 +63,10 @@ class Decision:
     effects: tuple[Effect, ...] = ()
     notes: tuple[str, ...] = ()
     applied: bool = False
+    outcome: Outcome = field(default="held", metadata=ALWAYS_WRITTEN)
+    bound: str = ""
+    faults: tuple[Fault, ...] = ()
+    why: str = ""
 
     @property
     def changes(self) -> dict[str, Change]:
@@ -71,43 +95,64 @@ class Decision:
         return line
 
 
-_state, _decision = maker(State), maker(Decision)  # made at every tick
-
-
 def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[Decision, State]:
     """Decide, without doing anything. Never raises for what a policy or a metric did wrong."""
     seen, notes = believable(seen)
-    reason = unusable(seen, state.last_seen, guards.max_age)
-    if reason is not None:
-        proposal = Proposal(reason=f"no change: {reason}")
-        return Decision(seen=seen, proposal=proposal, notes=notes), state
+    doubt = unusable(seen, state.last_seen, guards.max_age)
+    if doubt is not None:
+        proposal = Proposal(reason=f"no change: {doubt.why}", term=doubt.term)
+        decision = Decision(
+            seen=seen, proposal=proposal, notes=notes, outcome="unusable", bound="sanity"
+        )
+        return decision, state
     memory = state.memory
+    faults: tuple[Fault, ...] = ()
     left = guards.asleep(seen.time, state.last_action) if guards.sleep else None
     if left is not None:
-        proposal = Proposal(reason=f"no change: asleep, {left:.0f} s of the cool-down left")
+        reason = f"no change: asleep, {left:.0f} s of the cool-down left"
+        proposal = Proposal(reason=reason, term="sleep")
     else:
         try:
             proposal, memory = policy.decide(seen, memory)
         except Exception as error:  # a policy that raises must never harm the job
-            problem = f"{type(error).__name__}: {error}"
-            proposal = Proposal(reason=f"no change: the policy raised {problem}")
+            faults = ("policy-raised",)
+            proposal = _failed("the policy raised", error)
     try:
         targets, effects = guards.apply(proposal, seen, state.last_action)
+        term = proposal.term
     except Exception as error:  # nor may one that proposes what is no proposal
-        problem = f"{type(error).__name__}: {error}"
-        proposal = Proposal(reason=f"no change: the policy's proposal is unusable, {problem}")
+        faults = ("proposal-unusable",)
+        proposal = _failed("the policy's proposal is unusable,", error)
         targets, effects = guards.apply(proposal, seen, state.last_action)
-    decision = _decision(
-        seen=seen, proposal=proposal, targets=targets, effects=effects, notes=notes
+        term = proposal.term
+    decision = Decision(
+        seen=seen,
+        proposal=proposal,
+        targets=targets,
+        effects=effects,
+        notes=notes,
+        outcome="failed" if faults else "advised" if _acts(targets, seen) else "held",
+        bound=effects[-1].guard if effects else term,
+        faults=faults,
     )
-    return decision, _state(memory=memory, last_seen=seen.time, last_action=state.last_action)
+    return decision, State(memory=memory, last_seen=seen.time, last_action=state.last_action)
+
+
+def _failed(how: str, error: Exception) -> Proposal:
+    """The proposal of a policy that failed: nothing, and what went wrong."""
+    reason = f"no change: {how} {type(error).__name__}: {error}"
+    return Proposal(reason=reason, term="policy")
+
+
+def _acts(targets: Mapping[str, Change], seen: Snapshot) -> bool:
+    return any(is_action(change, seen, pool) for pool, change in targets.items())
 
 
 class Loop:
     """Runs one policy with one set of guards on one engine.
 
-    ``record`` is called with every decision and the state after it (the journal) · ``frozen``
-    says why nothing may be done at this moment, or ``None``: it is asked right before acting.
+    record: called with every decision and the state after it (the journal)
+    frozen: says why nothing may be done at this moment, or ``None``; asked right before acting
     """
 
     def __init__(
@@ -141,14 +186,14 @@ class Loop:
         decision, state = plan(self.policy, self.guards, seen, self.state)
         why = self._frozen() if self._frozen is not None else None
         if why is not None:
-            decision = _noted(decision, f"frozen: {why}")
-        elif self.mode == "act" and (changes := decision.changes):
+            decision = _frozen(decision, why, f"frozen: {why}")
+        elif self.mode == "act" and decision.outcome != "held" and (changes := decision.changes):
             try:
                 self.engine.apply(changes)
             except EngineError as error:
-                decision = _noted(decision, f"not done: {error}")
+                decision = _refused(decision, error)
             else:
-                decision = replace(decision, applied=True)
+                decision = replace(decision, applied=True, outcome="acted")
                 state = replace(state, last_action=seen.time)
         self.state = state
         if self._record is not None:
@@ -169,5 +214,15 @@ class Loop:
                 self.tick()
 
 
-def _noted(decision: Decision, note: str) -> Decision:
-    return replace(decision, notes=(*decision.notes, note))
+def _frozen(decision: Decision, why: str, note: str) -> Decision:
+    notes = (*decision.notes, note)
+    return replace(decision, outcome="frozen", bound="kill-switch", why=why, notes=notes)
+
+
+def _refused(decision: Decision, error: EngineError) -> Decision:
+    note = f"not done: {error}"
+    decision = replace(decision, faults=(*decision.faults, "engine-refused"))
+    if isinstance(error, FrozenError):  # it was frozen while the policy thought
+        return _frozen(decision, error.why, note)
+    notes = (*decision.notes, note)
+    return replace(decision, outcome="refused", bound="engine", why=str(error), notes=notes)

@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING
 
 from penstock.core.latency import LatencyMap
 from penstock.core.pipeline import Pipeline
-from penstock.core.quick import quick_init
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSeen:
     """What one operator did during the window of a snapshot.
 
-    ``parallelism`` slots it had, a fraction where it shares them with others ·
-    ``offered_rate`` what the outside world sends (sources only) · ``arrival_rate`` what it took
-    in · ``output_rate`` what it gave out · ``service_rate`` μ, what one slot does while busy ·
-    ``busy``, ``idle``, ``backpressured`` shares of time, summing to 1 · ``cpu`` share of the CPU
-    its slots were allowed · ``buffer`` share of its input buffer in use · ``lag`` records waiting
-    in front of a source · ``latency`` seconds from arrival to here · ``arrivals`` the newest times
-    between arrivals (sources only, where single arrivals are known).
+    parallelism: slots it had, a fraction where it shares them with others
+    offered_rate: what the outside world sends (sources only)
+    arrival_rate: what it took in
+    output_rate: what it gave out
+    service_rate: μ, what one slot does while busy
+    busy, idle, backpressured: shares of time, summing to 1
+    cpu: share of the CPU its slots were allowed
+    buffer: share of its input buffer in use
+    lag: records waiting in front of it (sources, and operators that read from a topic)
+    latency: seconds from arrival to here
+    arrivals: the newest times between arrivals (sources only, where single arrivals are known)
     """
 
     parallelism: float
@@ -49,13 +51,15 @@ class OperatorSeen:
     arrivals: Arrivals | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """One unit of parallelism: an executor of one core, a task slot.
 
-    ``cpu_share`` the share of a core it may use, relative to its nominal size · ``cpu`` the
-    share of that allowance it used · ``load`` the share of the window in which it was working.
+    node: where it runs
+    operator: whose it is, where it belongs to one alone
+    cpu_share: share of a core it may use, relative to its nominal size
+    cpu: share of that allowance it used
+    load: share of the window in which it was working
     """
 
     id: str
@@ -66,14 +70,16 @@ class Slot:
     load: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescale:
     """What one past action cost, in seconds after it was asked for.
 
-    ``registered`` the last new slot was there (or the last removed one gone) · ``first_task`` a
-    new slot finished its first task · ``steady`` throughput was back at or above what it was ·
-    ``downtime`` no record was processed at all.
+    time: when it was asked for
+    before, after: slots of the pool
+    registered: until the last new slot was there (or the last removed one gone)
+    first_task: until a new slot finished its first task
+    steady: until throughput was back at or above what it was
+    downtime: how long no record was processed at all
     """
 
     time: float
@@ -90,8 +96,9 @@ class Rescale:
 class SourceSeen:
     """What waits at one source of a query.
 
-    ``lag`` records in all · ``partitions`` by name, where the source has them and tells; of many
-    those with most waiting (at most 64).
+    lag: records in all
+    partitions: records by partition, where the source has them and tells; of many those with
+        most waiting (at most 64)
     """
 
     name: str
@@ -103,16 +110,24 @@ class SourceSeen:
 class QuerySeen:
     """What one query did during the window, as a whole; see docs/metrics.md.
 
-    ``batches`` finished micro-batches and the ``rows`` they read · ``batch_duration`` mean from
-    planning to commit · ``batch_interval`` mean from one planning to the next ·
-    ``offered_rate``, ``processed_rate``, ``output_rate`` (rows written) records/s · ``lag``
-    records waiting, ``lag_seconds`` how long the oldest of them has waited, ``sources`` where
-    they wait · ``latency_*`` from release to commit, percentiles over the records committed in
-    the window · ``state_rows``, ``state_bytes`` after the last batch · ``cost_fixed`` c₀,
-    ``cost_per_record`` c₁: a batch of n records keeps executors busy for c₀ + c₁·n seconds ·
-    ``skew`` busy seconds of the busiest partition over the mean, and ``partitions`` those
-    seconds (at most 64), of the busiest stage of the newest batch · ``busy``,
-    ``backpressured`` shares of the executors' time.
+    batches: micro-batches that finished
+    rows: records that they read
+    batch_duration: mean seconds from planning to commit
+    batch_interval: mean seconds from one planning to the next
+    offered_rate, processed_rate: records/s
+    output_rate: rows written per second
+    lag: records waiting
+    lag_seconds: how long the oldest of them has waited
+    latency_p50, latency_p95, latency_p99: seconds from release to commit, over the records
+        committed in the window
+    state_rows, state_bytes: state after the last batch
+    cost_fixed, cost_per_record: c₀ and c₁; a batch of n records keeps executors busy for
+        c₀ + c₁·n seconds
+    skew: busy seconds of the busiest partition over the mean, of the busiest stage of the newest
+        batch
+    partitions: the busy seconds of that stage's partitions (at most 64)
+    busy, backpressured: shares of the executors' time
+    sources: where the records wait
     """
 
     batches: int
@@ -138,18 +153,24 @@ class QuerySeen:
     sources: tuple[SourceSeen, ...] = ()
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """One observation of a pipeline.
 
-    ``window`` seconds the rates were averaged over · ``age`` seconds since the newest of the
-    measurements · ``acting`` whether an action is still in flight · ``queries`` by name, where
-    the engine runs queries: what holds of a query as a whole and of none of its operators ·
-    ``free_nodes`` where a slot could be added · ``rtt`` between nodes, of slots and free ones ·
-    ``prices`` of a slot on a node, in any one unit; 1 where nothing is said · ``groups`` by
-    operator, where keys divide its work: slots kept busy by each group of keys (busy seconds per
-    second), in the order in which groups are dealt out to slots (at most 128).
+    time: when it was made
+    window: seconds the rates were averaged over
+    operators: what was seen of each, by name
+    pools: the slots of each, by name
+    age: seconds since the newest of the measurements
+    acting: whether an action is still in flight
+    free_nodes: where a slot could be added
+    rescales: what past actions cost, as far as it is known by now
+    queries: by name, where the engine runs queries: what holds of a query as a whole and of none
+        of its operators
+    rtt: round-trip times between nodes, of slots and free ones
+    prices: of a slot on a node, in any one unit; 1 where nothing is said
+    groups: by operator, where keys divide its work: slots kept busy by each group of keys (busy
+        seconds per second), in the order in which groups are dealt out to slots (at most 128)
     """
 
     time: float
@@ -171,7 +192,6 @@ class Snapshot:
         return len(self.pools.get(pool, ()))
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """How many slots something needs, unrounded, and optionally the CPU share of each."""
@@ -180,7 +200,6 @@ class Need:
     cpu_share: float | None = None
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Which nodes to add slots on, and which slots to remove."""
@@ -189,25 +208,36 @@ class Placement:
     remove: tuple[str, ...] = ()
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What a policy wants, and why in words a person can read.
+    """What a policy wants, and why in words a person can read. What it does not name stays.
 
-    ``needs`` by operator · ``pool_needs`` by pool, from policies that only see a pool; a pool's
-    own need wins over the sum of its operators' · what is in neither stays as it is.
+    reason: a sentence, with the figures of this tick
+    needs: by operator
+    pool_needs: by pool, from policies that only see a pool; a pool's own need wins over the sum
+        of its operators'
+    place: nodes to add slots on and slots to remove, by pool
+    term: what decided, in a word that stays the same from tick to tick (``not-measured``), for
+        programs to compare; a policy may leave it empty
     """
 
     reason: str
     needs: Mapping[str, Need] = field(default_factory=dict)
     pool_needs: Mapping[str, Need] = field(default_factory=dict)
     place: Mapping[str, Placement] = field(default_factory=dict)
+    term: str = ""
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The new size of a pool, with the unrounded figure it came from."""
+    """The new size of a pool, with the unrounded figure it came from.
+
+    before: slots that it has
+    slots: slots that it should have
+    raw: what the policy asked for, unrounded and before guards
+    cpu_share: of each slot; ``None``: as it is
+    add_on, remove: nodes for new slots and slots to remove, the most wanted first
+    """
 
     before: int
     slots: int
@@ -256,3 +286,20 @@ class Arrivals:
     def last(self, count: int) -> Arrivals:
         """The newest of them."""
         return self if count >= len(self) else Arrivals(self.intervals[-count:], self.each)
+
+
+def lag_seconds(seen: Snapshot) -> float | None:
+    """The lag in seconds of the rate that is offered; of the operator that is furthest behind.
+
+    Sources have a lag, and operators that read from a topic between two applications.
+    """
+    worst: float | None = None
+    for o in seen.operators.values():
+        if o.lag is None:
+            continue
+        rate = o.offered_rate or o.arrival_rate
+        if rate:
+            worst = max(worst or 0.0, o.lag / rate)
+        elif o.lag == 0:
+            worst = worst or 0.0
+    return worst

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from math import inf
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from penstock.core.model import OperatorSeen, QuerySeen, Slot, Snapshot
 
@@ -80,23 +80,33 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
     return seen, tuple(notes)
 
 
-def unusable(seen: Snapshot, last_seen: float | None, max_age: float) -> str | None:
+class Doubt(NamedTuple):
+    """Why a snapshot cannot be used: in one word, and in a sentence."""
+
+    term: Literal["time", "repeated", "stale", "no-slots", "parallelism"]
+    why: str
+
+
+def unusable(seen: Snapshot, last_seen: float | None, max_age: float) -> Doubt | None:
     """Why nothing can be decided on a snapshot at all; ``None`` if something can."""
     if not (-inf < seen.time < inf and 0.0 < seen.window < inf):
-        return f"time {seen.time} or window {seen.window} s is not a measurement"
+        return Doubt("time", f"time {seen.time} or window {seen.window} s is not a measurement")
     if last_seen is not None and seen.time <= last_seen:
-        return f"stale: time {seen.time:.1f} is not after the last snapshot's {last_seen:.1f}"
+        why = f"stale: time {seen.time:.1f} is not after the last snapshot's {last_seen:.1f}"
+        return Doubt("repeated", why)
     if not (0.0 <= seen.age <= max_age):
-        return f"stale: the newest reading is {seen.age:.0f} s old, at most {max_age:.0f} s allowed"
+        old, most = f"{seen.age:.0f} s old", f"at most {max_age:.0f} s allowed"
+        return Doubt("stale", f"stale: the newest reading is {old}, {most}")
     if not all(map(seen.pools.get, seen.pipeline.pools)):
         missing = [pool for pool in seen.pipeline.pools if not seen.pools.get(pool)]
-        return f"no slot is known of {', '.join(missing)}"
+        return Doubt("no-slots", f"no slot is known of {', '.join(missing)}")
     strange = []
     for name, o in seen.operators.items():
         if not 0.0 <= o.parallelism <= MOST_RECORDS:
             strange.append(f"{name} ({o.parallelism})")
     if strange:
-        return f"the parallelism of {', '.join(strange)} is not a measurement"
+        why = f"the parallelism of {', '.join(strange)} is not a measurement"
+        return Doubt("parallelism", why)
     return None
 
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.core.errors import InputError
-from penstock.core.quick import maker, quick_init
 from penstock.decentralized.messages import NOBODY, Address, Addresses, Start
 
 Phase = Literal["inactive", "active", "duplicating", "leaving", "terminated"]
 
 
-@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """One instance of an operator, as a value.
@@ -40,9 +38,6 @@ class Instance:
     def neighbours(self) -> int:
         """How many it knows."""
         return len(self.succs) + len(self.preds)
-
-
-made = maker(Instance)  # for every message that is received
 
 
 def siblings_of(address: Address, neighbour: Instance) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.core.errors import InputError
-from penstock.decentralized.instance import Instance, Phase, made
+from penstock.decentralized.instance import Instance, Phase
 from penstock.decentralized.messages import (
     DELETION_ACK,
     DUPLICATION_ACK,
@@ -80,7 +80,7 @@ class ScalingProtocol:
             raise InputError(f"{me.address} is {me.phase} and cannot begin a duplication")
         if not new:
             return me, ()
-        me = made(
+        me = Instance(
             address=me.address,
             phase="duplicating",
             succs=me.succs,
@@ -107,7 +107,7 @@ class ScalingProtocol:
             return me, ()
         if self.alone and not me.neighbours:
             return _terminated(me), ()
-        me = made(
+        me = Instance(
             address=me.address,
             phase="leaving",
             succs=me.succs,
@@ -148,7 +148,7 @@ class ScalingProtocol:
         start = me.start
         if start is not None:
             start = Start(succs=start.succs | succs, preds=start.preds | preds)
-        return made(
+        return Instance(
             address=me.address,
             phase=me.phase,
             succs=me.succs | succs,
@@ -172,7 +172,7 @@ class ScalingProtocol:
         left, start = {sender}, me.start
         if start is not None and (sender in me.unaware or not self.hands_down):
             start = Start(succs=start.succs - left, preds=start.preds - left)
-        return made(
+        return Instance(
             address=me.address,
             phase=me.phase,
             succs=me.succs - left,
@@ -195,7 +195,7 @@ def _told(me: Instance, *, to_succs: Message, to_preds: Message) -> Sends:
 
 def _acknowledged(me: Instance, sender: Address) -> Instance:
     """One acknowledgement less is missing."""
-    return made(
+    return Instance(
         address=me.address,
         phase=me.phase,
         succs=me.succs,
@@ -211,12 +211,12 @@ def _started(me: Instance) -> Step:
     """All neighbours know the new siblings: they begin. [Alg. 6]"""
     sends = () if me.start is None else tuple((sibling, me.start) for sibling in me.newborn)
     phase: Phase = "active" if me.phase == "duplicating" else me.phase
-    return made(address=me.address, phase=phase, succs=me.succs, preds=me.preds), sends
+    return Instance(address=me.address, phase=phase, succs=me.succs, preds=me.preds), sends
 
 
 def _begun(me: Instance, message: Start) -> Instance:
     """A new instance knows what its creator hands down and what it heard itself. [Alg. 7]"""
-    return made(
+    return Instance(
         address=me.address,
         phase="active",
         succs=(message.succs | me.succs) - me.gone,
@@ -226,4 +226,4 @@ def _begun(me: Instance, message: Start) -> Instance:
 
 def _terminated(me: Instance) -> Instance:
     """The end. What was in its queue has gone to its targets before. [Alg. 10]"""
-    return made(address=me.address, phase="terminated")
+    return Instance(address=me.address, phase="terminated")

@@ -21,18 +21,22 @@ from typing import Any
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
-from penstock.core.loop import Decision, State, plan
+from penstock.core.loop import Decision, Fault, Outcome, State, plan
 from penstock.core.model import Arrivals, Snapshot
 from penstock.core.ports import Policy
+from penstock.history.files import atomic
 
 FORMAT = 1
+_IGNORED = "cannot be true, ignored"  # how a note about a reading ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """Who decided: a policy by name and parameters, its guards, mode and seed.
 
-    ``state`` what the loop carried over from an earlier journal, if it did.
+    period: seconds between two ticks, where it is fixed
+    format: of the lines; one that this version does not know is refused
+    state: what the loop carried over from an earlier journal, if it did
     """
 
     policy: str
@@ -56,10 +60,13 @@ class Entry:
 class Journal:
     """Writes a journal; each line is written at once, so a crash loses at most the last one.
 
-    ``max_bytes`` size after which it is rotated, ``keep`` how many old ones stay · ``append``
-    whether lines go behind those that a file of the same header holds already, instead of into a
-    new file. A line that could not be written whole (a full disk) is taken back, so that later
-    ones stay readable.
+    A line that could not be written whole (a full disk) is taken back, so that later ones stay
+    readable.
+
+    max_bytes: size after which it is rotated
+    keep: how many old ones stay
+    append: whether lines go behind those that a file of the same header holds already, instead
+        of into a new file
     """
 
     def __init__(
@@ -127,7 +134,7 @@ class Journal:
 
 
 def set_aside(path: Path, keep: int) -> list[Path]:
-    """Rename a journal to ``<name>.1`` and the older ones up; the oldest goes. All names."""
+    """Rename a journal to ``<name>.1`` and the older ones up; the oldest goes. Return all names."""
     names = [path, *(path.with_name(f"{path.name}.{n}") for n in range(1, keep + 1))]
     names[-1].unlink(missing_ok=True)
     for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
@@ -151,7 +158,15 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
-    return header, [from_json(Entry, d) for d in documents[1:]]
+    return header, [entry_of(d) for d in documents[1:]]
+
+
+def entry_of(document: Any) -> Entry:
+    """One line of a journal, of this version or of 0.1, which wrote no outcome."""
+    entry = from_json(Entry, document)
+    if "outcome" in document["decision"]:
+        return entry
+    return replace(entry, decision=_with_outcome(entry.decision))
 
 
 def replay(
@@ -160,7 +175,8 @@ def replay(
     """What a policy says to the snapshots of a journal; nothing is applied.
 
     The journal's own actions have shaped its snapshots, so the cool-down starts where they were.
-    ``state`` of its header, to go on from there with the same policy.
+
+    state: of its header, to go on from there with the same policy
     """
     state = state if state is not None else State(memory=policy.start(seed))
     decisions = []
@@ -169,6 +185,40 @@ def replay(
         state = replace(state, last_action=entry.state.last_action)
         decisions.append(decision)
     return decisions
+
+
+def _with_outcome(decision: Decision) -> Decision:
+    """A decision of 0.1 with what became of it. For journals of 0.1 only.
+
+    0.1 said it in sentences, so this is the one place where they are read.
+    """
+    last = decision.notes[-1] if decision.notes else ""
+    if last.endswith(_IGNORED):
+        last = ""  # of a reading, whatever its operator is called
+    reason = decision.proposal.reason
+    faults: tuple[Fault, ...] = ()
+    if reason.startswith("no change: the policy raised "):
+        faults = ("policy-raised",)
+    elif reason.startswith("no change: the policy's proposal is unusable, "):
+        faults = ("proposal-unusable",)
+    bound: str = "policy" if faults else ""
+    if decision.effects:
+        bound = decision.effects[-1].guard
+    elif reason.startswith("no change: asleep, "):
+        bound = "sleep"
+    outcome: Outcome = "failed" if faults else "advised" if decision.changes else "held"
+    why = ""
+    if decision.applied:
+        outcome = "acted"
+    elif last.startswith(("frozen: ", "not done: frozen: ")):
+        outcome, bound, why = "frozen", "kill-switch", last.partition("frozen: ")[2]
+    elif last.startswith("not done: "):
+        outcome, bound, why = "refused", "engine", last.removeprefix("not done: ")
+    elif not decision.targets:
+        outcome, bound = "unusable", "sanity"
+    if last.startswith("not done: "):
+        faults = (*faults, "engine-refused")
+    return replace(decision, outcome=outcome, bound=bound, faults=faults, why=why)
 
 
 def _unrotated(path: Path) -> Path:
@@ -210,10 +260,8 @@ def keep(journal: Path, seen: Snapshot) -> None:
         path = folder_of(journal) / window.digest
         if path.exists():
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.part")
-        partial.write_bytes(zlib.compress(window.intervals.astype("<f8").tobytes(), 1))
-        partial.replace(path)
+        with atomic(path) as partial:
+            partial.write_bytes(zlib.compress(window.intervals.astype("<f8").tobytes(), 1))
 
 
 def put_back(journal: Path, document: Any) -> None:

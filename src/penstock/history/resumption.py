@@ -12,7 +12,7 @@ from typing import IO
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.loop import State
-from penstock.history.journal import FORMAT, Entry, Header, Journal, set_aside
+from penstock.history.journal import FORMAT, Entry, Header, Journal, entry_of, set_aside
 
 BLOCK = 65536  # bytes read at a time from the end
 
@@ -93,7 +93,7 @@ def _last(path: Path) -> tuple[Header | None, Entry | None] | None:
             return None, None
         for start, line in _backwards(file, len(first)):
             try:
-                return header, from_json(Entry, json.loads(line))
+                return header, entry_of(json.loads(line))
             except ValueError:
                 file.truncate(start)
         return header, None

@@ -45,4 +45,6 @@ class CpuThreshold:
             needs[name] = Need(slots=o.parallelism, cpu_share=share)
             words.append(f"{name} {o.cpu:.0%}")
         reason = ", ".join(words) or "no change: CPU not measured"
-        return Proposal(needs=needs, reason=reason), memory
+        return Proposal(
+            needs=needs, reason=reason, term="" if needs else "cpu-not-measured"
+        ), memory

@@ -79,7 +79,9 @@ class Decentralized:
             words.append(f"{pool} {mean:.0%} busy: +{grown} −{len(leaving)}")
         after: Memory = {"seed": memory["seed"], "draws": taken, "keepers": keepers}
         if not needs:
-            return Proposal(reason="no change: the load of no slot is known"), after
+            return Proposal(
+                reason="no change: the load of no slot is known", term="load-not-measured"
+            ), after
         reason = f"slots decide against {self.ratio:.0%}: {listed(words)}"
         return Proposal(pool_needs=needs, place=place, reason=reason), after
 

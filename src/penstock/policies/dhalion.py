@@ -78,14 +78,19 @@ class Dhalion:
         after: Memory = {"lags": lags}
         held = backpressure_of(seen)
         if held is None:
-            return Proposal(reason="no change: back pressure not measured everywhere"), after
+            return Proposal(
+                reason="no change: back pressure not measured everywhere",
+                term="back-pressure-not-measured",
+            ), after
         worst = max(held, key=lambda name: held[name])
         rate = lag_rate(seen, lags, self.period)
         if held[worst] > self.backpressured:
             why = f"{worst} is back-pressured {held[worst]:.0%} of its time"
             return self._up(seen, lags, held, why), after
         if rate is None:
-            return Proposal(reason="no change: lag growth not measured"), after
+            return Proposal(
+                reason="no change: lag growth not measured", term="lag-not-measured"
+            ), after
         if rate > self.lag_rate:
             return self._up(seen, lags, held, f"lag grows by {rate:,.0f}/s"), after
         return self._down(seen, lags), after
@@ -105,7 +110,8 @@ class Dhalion:
             elif factor := self._source_factor(seen, lags, name):
                 factors[name] = factor
         if not factors:
-            return Proposal(reason=f"no change: {why}; what the sources take in is not measured")
+            reason = f"no change: {why}; what the sources take in is not measured"
+            return Proposal(reason=reason, term="intake-not-measured")
 
         def weight(name: str) -> tuple[float, float, float]:
             o = seen.operators[name]

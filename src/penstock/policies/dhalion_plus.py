@@ -99,14 +99,24 @@ class DhalionPlus:
             "waste": memory["waste"],
         }
         if held is None:
-            return Proposal(reason="no change: back pressure not measured everywhere"), after
+            return Proposal(
+                reason="no change: back pressure not measured everywhere",
+                term="back-pressure-not-measured",
+            ), after
         if stopped(seen):  # rates count the whole window, shares of time only what was up
-            return Proposal(reason="no change: a rescale was under way in this window"), after
+            return Proposal(
+                reason="no change: a rescale was under way in this window", term="rescale"
+            ), after
         if backlog is None:
-            return Proposal(reason="no change: rates or lag of the sources not measured"), after
+            return Proposal(
+                reason="no change: rates or lag of the sources not measured",
+                term="sources-not-measured",
+            ), after
         load = load_of(demand_of(steadied(seen, learned)), cost, scale)
         if not load:
-            return Proposal(reason="no change: busy time or demand not measured"), after
+            return Proposal(
+                reason="no change: busy time or demand not measured", term="demand-not-measured"
+            ), after
         pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, 1.0 / self.target)
         move = pace.move(seen, load, spare, backlog, memory["waste"])
@@ -116,10 +126,11 @@ class DhalionPlus:
     def _treated(self, seen: Snapshot, move: Move, symptom: str | None) -> Proposal:
         """What a move comes to in a pipeline with or without a symptom."""
         if not move.needs:
-            return Proposal(reason=move.why)
+            return Proposal(reason=move.why, term=move.term)
         if move.up:
             if symptom is None:
-                return Proposal(reason="no change: healthy, though close to what it can do")
+                reason = "no change: healthy, though close to what it can do"
+                return Proposal(reason=reason, term="healthy")
             lacking = {
                 n: need
                 for n, need in move.needs.items()
@@ -128,7 +139,9 @@ class DhalionPlus:
             return Proposal(needs=lacking, reason=f"unhealthy, {symptom}; {move.why}")
         full = [n for n in move.needs if not self._is_empty(seen, n)]
         if symptom is not None or full:
-            return Proposal(reason=f"no change: {symptom or f'records wait at {listed(full)}'}")
+            why = symptom or f"records wait at {listed(full)}"
+            term = "records-wait" if symptom is None else "unhealthy"
+            return Proposal(reason=f"no change: {why}", term=term)
         return Proposal(needs=move.needs, reason=f"healthy; {move.why}")
 
     def _costs(

@@ -48,7 +48,9 @@ class Drs:
                 loads[name] = (rate, mu)
         if not loads:
             reason = "idle" if idle else "no change: demand or service rate not measured"
-            return Proposal(needs=idle, reason=reason), None
+            return Proposal(
+                needs=idle, reason=reason, term="idle" if idle else "demand-not-measured"
+            ), None
         source = sum(demand.get(name, 0.0) for name in seen.pipeline.sources)
         slots, response = fewest(loads, source or max(r for r, _ in loads.values()), self.target)
         needs = {name: Need(slots=float(k)) for name, k in slots.items()}

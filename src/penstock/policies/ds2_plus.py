@@ -69,15 +69,20 @@ class DS2Plus:
         backlog, offered, scale = smoothed(waiting, memory["offered"], seen.time)
         after: Memory = {"learned": learned, "offered": offered, "waste": memory["waste"]}
         if backlog is None:
-            return Proposal(reason="no change: rates or lag of the sources not measured"), after
+            return Proposal(
+                reason="no change: rates or lag of the sources not measured",
+                term="sources-not-measured",
+            ), after
         load = busy_slots(steadied(seen, learned, self.busy_ceiling), scale)
         if not load:
-            return Proposal(reason="no change: demand or service rate not measured"), after
+            return Proposal(
+                reason="no change: demand or service rate not measured", term="demand-not-measured"
+            ), after
         pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, self.over_provisioning)
         move = pace.move(seen, load, spare, backlog, memory["waste"])
         after["waste"] = move.waste
-        return Proposal(needs=move.needs, reason=move.why), after
+        return Proposal(needs=move.needs, reason=move.why, term=move.term), after
 
 
 def busy_slots(seen: Snapshot, scale: float) -> dict[str, float]:

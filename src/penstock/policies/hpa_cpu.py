@@ -70,15 +70,18 @@ class HpaCpu:
                 needs[pool] = Need(slots=most(past))
                 used[pool] = cpu
         after: Memory = {"desired": desired, "sizes": sizes}
+        term = ""
         if early:
+            term = "warm-up"
             reason = f"no change: less than {self.warm_up:.0f} s since the last change of size"
         elif not needs:
+            term = "cpu-not-measured"
             reason = "no change: CPU not measured"
         else:
             names, more = foremost(needs, seen.slots)
             words = [f"{pool} CPU {used[pool]:.0%} against {self.target:.0%}" for pool in names]
             reason = f"{', '.join(words)}{more}, most of the last {self.window:.0f} s"
-        return Proposal(pool_needs=needs, reason=reason), after
+        return Proposal(pool_needs=needs, reason=reason, term=term), after
 
 
 def pool_cpu(seen: Snapshot, pool: str) -> float | None:

@@ -88,18 +88,25 @@ class HpaPlus:
             "waste": memory["waste"],
         }
         if stopped(seen):  # rates count the whole window, shares of time only what was up
-            return Proposal(reason="no change: a rescale was under way in this window"), after
+            return Proposal(
+                reason="no change: a rescale was under way in this window", term="rescale"
+            ), after
         if backlog is None:
-            return Proposal(reason="no change: rates or lag of the sources not measured"), after
+            return Proposal(
+                reason="no change: rates or lag of the sources not measured",
+                term="sources-not-measured",
+            ), after
         demand = demand_of(steadied(seen, learned))
         known = {name: rate for name, rate in demand.items() if name in spare}
         load = load_of(known, cost, scale)
         if not load:
-            return Proposal(reason="no change: CPU or demand not measured"), after
+            return Proposal(
+                reason="no change: CPU or demand not measured", term="demand-not-measured"
+            ), after
         pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         move = pace.move(seen, load, spare, backlog, memory["waste"])
         after["waste"] = move.waste
-        return Proposal(needs=move.needs, reason=move.why), after
+        return Proposal(needs=move.needs, reason=move.why, term=move.term), after
 
     def _costs(
         self, seen: Snapshot, ranges: Mapping[str, CpuRange], memory: Mapping[str, float]

@@ -98,13 +98,16 @@ class HpaVarga:
                 slots = most(past)
                 needs[name] = Need(slots=max(slots, o.parallelism) if blind else slots)
         after: Memory = {"desired": desired, "lags": lags, "sizes": sizes}
+        term = ""
         if early:
+            term = "warm-up"
             reason = f"no change: less than {self.warm_up:.0f} s since the last change of size"
         elif not needs:
+            term = "idle-time-not-measured"
             reason = "no change: idle time not measured"
         else:
             reason = self._reason(seen, needs, growth, slow)
-        return Proposal(needs=needs, reason=reason), after
+        return Proposal(needs=needs, reason=reason, term=term), after
 
     def _growth(self, seen: Snapshot, lags: Lags) -> float | None:
         """1 + lag'/consumed while the lag grows, else 0; ``None`` if that is not known."""

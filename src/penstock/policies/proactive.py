@@ -73,7 +73,10 @@ class Proactive:
         after: Memory = {**memory, "learned": learned}
         backlog = backlog_of(seen, downtime=self.downtime, calm=self.calm)
         if backlog is None:
-            return Proposal(reason="no change: rates or lag of the sources not measured"), after
+            return Proposal(
+                reason="no change: rates or lag of the sources not measured",
+                term="sources-not-measured",
+            ), after
         ahead, after["outlook"] = look_ahead(
             memory["outlook"], seen.time, backlog.rate, self.horizon
         )
@@ -81,14 +84,17 @@ class Proactive:
         scale = mean / backlog.rate if backlog.rate else 1.0
         load = busy_slots(steadied(seen, learned, self.busy_ceiling), scale)
         if not load:
-            return Proposal(reason="no change: demand or service rate not measured"), after
+            return Proposal(
+                reason="no change: demand or service rate not measured", term="demand-not-measured"
+            ), after
         pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, self.over_provisioning)
         expected = replace(backlog, rate=mean)
         move = pace.move(seen, load, spare, expected, memory["waste"])
         after["waste"] = move.waste
         words = f"{mean:,.0f}/s expected in the next {self.horizon:.0f} s, {ahead.now:,.0f}/s now"
-        return Proposal(needs=move.needs, reason=f"{move.why}; {words}"), after
+        reason = f"{move.why}; {words}"
+        return Proposal(needs=move.needs, reason=reason, term=move.term), after
 
 
 NEAR = 60.0  # seconds; the mean of these is the present rate

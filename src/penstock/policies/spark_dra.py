@@ -55,7 +55,7 @@ class SparkDra:
 
     def decide(self, seen: Snapshot, memory: None) -> tuple[Proposal, None]:
         """Nothing, whatever is seen."""
-        return Proposal(reason="no change: Spark's own allocation decides"), None
+        return Proposal(reason="no change: Spark's own allocation decides", term="spark"), None
 
 
 def refused(where: str) -> InputError:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.core.guards import lag_seconds
 from penstock.core.loop import Decision
-from penstock.core.model import Change, OperatorSeen, QuerySeen, Snapshot
+from penstock.core.model import Change, OperatorSeen, QuerySeen, Snapshot, lag_seconds
 from penstock.history.journal import Entry
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
-from penstock.core.quick import maker
 from penstock.simulator import kernel as k
 from penstock.simulator.actions import Actions
 from penstock.simulator.inflow import cumulative
@@ -21,8 +20,6 @@ from penstock.workloads.patterns import Pattern
 NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
 BEFORE = 15  # seconds before an action that its throughput is compared with
 SLOWEST = 0.1  # capacity noise never takes an operator below this share of its speed
-
-_operator_seen, _snapshot = maker(OperatorSeen), maker(Snapshot)
 
 
 class FluidEngine:
@@ -142,7 +139,7 @@ class FluidEngine:
         window = self._now - self._seen
         self._seen = self._now
         operators = self._operators(float(window)) if window else self._unmeasured()
-        return _snapshot(
+        return Snapshot(
             time=float(self._now),
             window=float(window),
             pipeline=self.spec.pipeline,
@@ -177,7 +174,7 @@ class FluidEngine:
         ):
             slots, offered, arrival, output, rate, busy, idle, held, cpu, full, lag, age = readings
             worked = arrival > 0
-            operators[name] = _operator_seen(
+            operators[name] = OperatorSeen(
                 parallelism=slots,
                 offered_rate=offered if source else None,
                 arrival_rate=arrival if up else None,

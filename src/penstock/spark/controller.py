@@ -15,7 +15,7 @@ from penstock.core.ports import Engine, Policy
 from penstock.history.journal import Header
 from penstock.policies import create
 from penstock.spark.freeze import KillSwitch
-from penstock.spark.reporting import Witnesses
+from penstock.spark.reporting import Reporter
 from penstock.spark.settings.settings import Settings
 
 log = logging.getLogger("penstock")
@@ -72,7 +72,7 @@ class Controller:
         self.switch.file = self.switch.file or settings.freeze_file
         self._what = what
         self._live = engine
-        self._witnesses = Witnesses(settings, self.header, record)
+        self._reporter = Reporter(settings, self.header, record)
         self._loop = Loop(
             engine,
             self.policy,
@@ -132,7 +132,7 @@ class Controller:
     @property
     def metrics_url(self) -> str | None:
         """Where Prometheus finds the metrics; ``None`` if nowhere."""
-        return self._witnesses.url
+        return self._reporter.url
 
     def _open_all(self, opening: ExitStack) -> None:
         """Everything that ``stop`` closes again, the last first."""
@@ -141,8 +141,8 @@ class Controller:
         if self.settings.freeze_signals:
             _require_main_thread()
             opening.enter_context(self.switch.signals())
-        self._witnesses.serve(opening)
-        state = self._witnesses.resume(opening)
+        self._reporter.serve(opening)
+        state = self._reporter.resume(opening)
         if state is not None:
             self._loop.state = state
         self._live.attach()
@@ -170,17 +170,17 @@ class Controller:
 
     def _run(self) -> None:
         while self._live.advance(self.period):
-            self._witnesses.switched(self.switch.reason)
+            self._reporter.switched(self.switch.reason)
             try:
                 self._loop.tick()
-                self._witnesses.content("observe", "other")
+                self._reporter.works_again("observe", "other")
             except NotReady as error:
                 log.debug("%s", error)
             except EngineError as error:
-                self._witnesses.complain("observe", f"no decision this time: {error}")
+                self._reporter.complain("observe", f"no decision this time: {error}")
             except Exception as error:  # nothing here may ever harm the job
                 problem = f"{type(error).__name__}: {error}"
-                self._witnesses.complain("other", f"no decision this time: {problem}")
+                self._reporter.complain("other", f"no decision this time: {problem}")
             if (over := self._over()) is not None:
                 log.info("%s: nothing more to decide", over)
                 threading.Thread(target=self.stop, name="penstock-end", daemon=True).start()
@@ -192,7 +192,7 @@ class Controller:
 
     def _record(self, decision: Decision, state: State) -> None:
         self.last = decision
-        self._witnesses.hear(decision, state)
+        self._reporter.report(decision, state)
 
 
 def _release(what: str) -> None:

@@ -244,10 +244,8 @@ def action_of(decision: Decision) -> Literal["up", "down", "stay"]:
 
 def reason_of(decision: Decision) -> str:
     """What decided, in one word: the policy, a guard's name, ``frozen`` or ``unusable``."""
-    if any(note.startswith(("frozen", "not done: frozen")) for note in decision.notes):
-        return "frozen"
-    if not decision.targets:
-        return "unusable"
+    if decision.outcome in ("frozen", "unusable"):
+        return decision.outcome
     return decision.effects[-1].guard if decision.effects else "policy"
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from penstock.core.lag import lag_seconds
 from penstock.core.loop import Decision, State
-from penstock.core.model import Snapshot
+from penstock.core.model import Snapshot, lag_seconds
 from penstock.history.journal import Header, Journal
 from penstock.history.resumption import resume
 from penstock.spark.exporter import ErrorKind, Exporter
@@ -21,10 +19,11 @@ from penstock.spark.settings.settings import Settings
 log = logging.getLogger("penstock")
 
 
-class Witnesses:
+class Reporter:
     """Tells each of them what happened; what goes wrong with one is its own affair.
 
-    ``header`` of the journal · ``record`` the program's own callback.
+    header: of the journal
+    record: the program's own callback
     """
 
     def __init__(
@@ -62,13 +61,14 @@ class Witnesses:
         path = self._settings.journal
         return self._resume(path, opening) if path is not None else None
 
-    def hear(self, decision: Decision, state: State) -> None:
-        """One decision, and the state of the loop after it."""
+    def report(self, decision: Decision, state: State) -> None:
+        """Tell everyone of a decision and the state of the loop after it."""
         self._log.say(decision)
-        if decision.proposal.reason.startswith("no change: the policy"):
-            self.complain("policy", decision.proposal.reason)
-        if any(note.startswith("not done") for note in decision.notes):
-            self.complain("act", decision.notes[-1])
+        for fault in decision.faults:
+            if fault == "engine-refused":
+                self.complain("act", decision.notes[-1])
+            else:
+                self.complain("policy", decision.proposal.reason)
         if self._journal is not None:
             self._tell("journal", self._journal.record, decision, state)
         if self._exporter is not None:
@@ -93,8 +93,8 @@ class Witnesses:
         if self._exporter is not None:
             self._exporter.count_error(kind)
 
-    def content(self, *kinds: ErrorKind) -> None:
-        """These work again: the next complaint about them is news."""
+    def works_again(self, *kinds: ErrorKind) -> None:
+        """Forget complaints of these kinds: the next one is news."""
         self._complained.difference_update(kinds)
 
     def _resume(self, path: Path, opening: ExitStack) -> State | None:
@@ -119,7 +119,7 @@ class Witnesses:
         """A full disk or a broken callback costs its own line, nothing else."""
         try:
             call(*values)
-            self.content(kind)
+            self.works_again(kind)
         except Exception as error:
             self.complain(kind, f"{kind}: {type(error).__name__}: {error}; deciding goes on")
 
@@ -173,10 +173,10 @@ def gist_of(decision: Decision) -> object:
     """What of a decision is news, without the figures that move at every tick."""
     sizes = tuple((pool, c.before, c.slots) for pool, c in decision.targets.items())
     guards = frozenset(e.guard for e in decision.effects if e.guard not in NOISE)
-    reason = decision.proposal.reason
-    held = re.sub(r"[\d.,]+", "#", reason) if reason.startswith("no change") else ""
-    notes = tuple(n for n in decision.notes if n.startswith(("frozen", "not done")))
-    return sizes, guards, held, notes
+    proposal = decision.proposal
+    held = "" if proposal.needs or proposal.pool_needs else proposal.term
+    frozen = decision.outcome == "frozen"
+    return sizes, guards, held, decision.faults, frozen, decision.why
 
 
 def situation(seen: Snapshot) -> str:

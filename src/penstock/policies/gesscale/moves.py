@@ -60,7 +60,8 @@ def proposal_of(seen: Snapshot, moves: Sequence[Move]) -> Proposal:
     words = [_words(seen, move) for move in acting or moves]
     more = f"; and {len(words) - NAMED} more" if len(words) > NAMED else ""
     reason = ("" if acting else "no change: ") + "; ".join(words[:NAMED]) + more
-    return Proposal(reason=reason, needs=needs, pool_needs=pool_needs, place=place)
+    term = "move" if acting else "no-move" if all(m.known for m in moves) else "not-measured"
+    return Proposal(reason=reason, needs=needs, pool_needs=pool_needs, place=place, term=term)
 
 
 def check_period(policy: str, period: float) -> None:

@@ -33,13 +33,20 @@ def no_waste() -> Waste:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """``needs`` by operator, none if it is better to wait · ``up`` whether the pipeline is too
-    small · ``why`` in words · ``waste`` to remember."""
+    """What to do about the size of a pipeline.
+
+    needs: by operator; none if it is better to wait
+    up: whether the pipeline is too small
+    why: in words
+    waste: to remember
+    term: what decided, in a word
+    """
 
     needs: Mapping[str, Need]
     up: bool
     why: str
     waste: Waste
+    term: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +88,28 @@ class Pace:
         now, then = whole_slots(seen, needs)
         waste = _waste(memory, seen.time, now, max(0, now - then))
         at = f"{pool} at {use:.0%} of what it can do"
-        stay = Move(needs={}, up=False, why=f"no change: {at}", waste=waste)
+        stay = Move(needs={}, up=False, why=f"no change: {at}", waste=waste, term="enough")
         work = self._work(backlog)
         if use > FULL:
-            return replace(stay, needs=needs, up=True, why=f"too small: {at}{work}")
+            return replace(
+                stay, needs=needs, up=True, why=f"too small: {at}{work}", term="too-small"
+            )
         if backlog.seconds > self.calm:
             drain = backlog.drains_in(use)
             if drain <= PATIENCE * self.catch_up + backlog.downtime:
-                return replace(stay, why=f"no change: {lag_words(backlog)} gone in {drain:,.0f} s")
+                why = f"no change: {lag_words(backlog)} gone in {drain:,.0f} s"
+                return replace(stay, why=why, term="draining")
             slow = f"would take {drain:,.0f} s to drain" if use < 1.0 else "would never drain"
             why = f"too small: {at}, its backlog {slow}{work}"
-            return replace(stay, needs=needs, up=True, why=why)
+            return replace(stay, needs=needs, up=True, why=why, term="backlog")
         if then >= now:
             return stay
         price = self.pay_back * backlog.downtime * now
         if waste["wasted"] < price:
             saved = f"{now - then} of {now} slots less would have saved {waste['wasted']:,.0f}"
-            return replace(
-                stay, why=f"no change: {saved} slot-seconds, a stop has to pay {price:,.0f}"
-            )
-        return replace(stay, needs=needs, why=f"too large: {at}{work}")
+            why = f"no change: {saved} slot-seconds, a stop has to pay {price:,.0f}"
+            return replace(stay, why=why, term="not-worth-a-stop")
+        return replace(stay, needs=needs, why=f"too large: {at}{work}", term="too-large")
 
     def _work(self, backlog: Backlog) -> str:
         what = f"a stop of {backlog.downtime:.0f} s"

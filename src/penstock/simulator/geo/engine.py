@@ -11,7 +11,6 @@ import numpy as np
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.latency import LatencyMap
 from penstock.core.model import Change, OperatorSeen, Rescale, Slot, Snapshot
-from penstock.core.quick import maker
 from penstock.network.maps import Fluctuating
 from penstock.simulator.actions import Actions
 from penstock.simulator.geo import kernel as k
@@ -25,8 +24,6 @@ from penstock.workloads.patterns import Pattern
 
 BEFORE = 15  # seconds before an action that its throughput is compared with
 SLOWEST = 0.1  # noise never takes a node below this share of its speed
-
-_snapshot, _slot = maker(Snapshot), maker(Slot)
 
 
 class GeoEngine:
@@ -130,7 +127,7 @@ class GeoEngine:
         by_node = self._by_node.tolist()
         slots = tuple(self._slot(node, by_node) for node in self._nodes)
         used = {*self._nodes, *self._planned}
-        snapshot = _snapshot(
+        snapshot = Snapshot(
             time=float(self._now),
             window=window,
             pipeline=self.spec.pipeline,
@@ -154,7 +151,7 @@ class GeoEngine:
     def _slot(self, node: str, by_node: list[list[float]]) -> Slot:
         row = by_node[self.spec.map.rows((node,))[0]]
         up = row[k.NODE_UP]
-        return _slot(
+        return Slot(
             id=slot_id(self._pool, node),
             node=node,
             operator=self._pool,
@@ -277,7 +274,7 @@ class GeoEngine:
 
 
 def _beside(pool: str, node: str) -> Slot:
-    return _slot(id=f"{pool}-0", node=node, operator=pool)
+    return Slot(id=f"{pool}-0", node=node, operator=pool)
 
 
 def _maps(network: LatencyMap | Fluctuating, seconds: int) -> Floats:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.core.model import OperatorSeen, Slot
-from penstock.core.quick import maker
 from penstock.simulator.geo import kernel as k
 from penstock.simulator.geo.job import Job
 from penstock.simulator.geo.spec import SINK, SOURCE
 
 NOISES = 4  # of offered and arrival rate, busy share, CPU
-
-_operator_seen = maker(OperatorSeen)
 
 
 def readings(
@@ -29,9 +26,9 @@ def readings(
     if not (window > 0.0 and up > 0.0):
         offered = sums[k.ARRIVED] / window * (1.0 + noise[0][0]) if window > 0.0 else None
         return {
-            SOURCE: _operator_seen(parallelism=1.0, offered_rate=offered, lag=lag),
-            job.name: _operator_seen(parallelism=float(len(slots))),
-            SINK: _operator_seen(parallelism=1.0),
+            SOURCE: OperatorSeen(parallelism=1.0, offered_rate=offered, lag=lag),
+            job.name: OperatorSeen(parallelism=float(len(slots))),
+            SINK: OperatorSeen(parallelism=1.0),
         }
     rate = taken / window
     age = sums[k.AGE_SUM] / taken if taken > 0.0 else None
@@ -99,7 +96,7 @@ def _seen(
         idle = max(0.0, 1.0 - shown - back)
         if shown > 0.0 and arrival > 0.0:
             service = arrival / (shown * slots * up)
-    return _operator_seen(
+    return OperatorSeen(
         parallelism=slots,
         offered_rate=None if offered is None else offered * (1.0 + noise[0]),
         arrival_rate=arrival,

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.batches.actions import ActionLog, victims
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Executor
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import EngineError, FrozenError, InputError
 from penstock.core.model import Change, Rescale
 
 log = logging.getLogger("penstock")
@@ -78,7 +78,7 @@ class ExecutorPool:
         """Raise if nothing may be done at this moment."""
         why = self.frozen() if self.frozen is not None else None
         if why is not None:
-            raise EngineError(f"frozen: {why}")
+            raise FrozenError(why)
 
     def resize(
         self,
