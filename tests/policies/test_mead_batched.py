@@ -94,6 +94,7 @@ def seen_with(
         },
         pools={POOL: (Slot(id="0", cpu_share=share),)},
         queries={"logs": QuerySeen(**told)},  # type: ignore[arg-type]
+        execution="micro-batch",
     )
 
 

@@ -77,6 +77,7 @@ def snapshot(
         acting=acting,
         rescales=tuple(rescales),
         queries=queries,
+        execution="micro-batch",
     )
 
 

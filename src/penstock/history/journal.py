@@ -148,10 +148,18 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     documents = list(_documents(path, lines))
     for document in documents[1:]:
         put_back(_unrotated(path), document)
+        say_execution(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
     return header, [from_json(Entry, d) for d in documents[1:]]
+
+
+def say_execution(document: Any) -> None:
+    """Add to an entry of version 0.1 the execution it saw: only micro-batches had queries."""
+    seen = document.get("decision", {}).get("seen", {}) if isinstance(document, dict) else {}
+    if seen.get("queries"):
+        seen.setdefault("execution", "micro-batch")
 
 
 def replay(

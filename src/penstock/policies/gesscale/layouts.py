@@ -146,7 +146,7 @@ def _shares(seen: Snapshot, unit: Unit) -> Shares:
     groups = seen.groups.get(unit.members[0]) if len(unit.members) == 1 else None
     if groups is not None and sum(groups) > 0.0:
         return lambda slots, hosts: _divided(dealt(groups, slots), hosts)
-    if seen.queries:
+    if seen.execution == "micro-batch":
         return lambda slots, hosts: (0.0, _waves(seen, unit, slots))
     uneven = _uneven([s.load for s in seen.pools[unit.pool] if s.node not in _beside(seen, unit)])
     return lambda slots, hosts: (
@@ -183,14 +183,16 @@ def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
     if not total > 0.0:
         return 1.0 / slots
     busiest = max(works, key=lambda name: works[name])
-    query = max(seen.queries.values(), key=lambda q: q.busy or 0.0)
+    query = max(seen.queries.values(), key=lambda q: q.busy or 0.0, default=None)
     share = 0.0
     for name, work in works.items():
         count = seen.pipeline.operators[name].partitions
         part = scheduled((1.0,) * count, slots) if count else 1.0 / slots
-        if name == busiest and query.partitions and len(query.partitions) >= (count or 0):
+        if name != busiest or query is None:
+            pass
+        elif query.partitions and len(query.partitions) >= (count or 0):
             part = scheduled(query.partitions, slots)
-        elif name == busiest and query.skew and count:  # only the longest of many are told
+        elif query.skew and count:  # only the longest of many are told
             part = max(part, min(1.0, query.skew / count))
         share += work / total * part
     return share

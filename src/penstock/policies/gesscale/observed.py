@@ -56,7 +56,8 @@ def reading_of(seen: Snapshot, unit: Unit, layouts: Layouts, *, full: bool) -> R
     hosts = [load for i, load in enumerate(loads) if i in beside]
     rest = [load for i, load in enumerate(loads) if i not in beside]
     total = sum(loads)
-    last = layout.rest * total if seen.queries else max(loads)  # of micro-batches slots take turns
+    batched = seen.execution == "micro-batch"  # then slots take turns
+    last = layout.rest * total if batched else max(loads)
     return Reading(
         layout=layout,
         rate=rate,
@@ -75,7 +76,7 @@ def _loads(seen: Snapshot, unit: Unit) -> list[float]:
     slots = seen.pools[unit.pool]
     loads = [slot.load for slot in slots if slot.load is not None]
     operators = [o for name in unit.members if (o := seen.operators.get(name)) is not None]
-    if seen.queries:  # busy shares of executors do not depend on when a task ended
+    if seen.execution == "micro-batch":  # not their loads: these depend on when a task ended
         busy = max((o.busy for o in operators if o.busy), default=0.0)
         return [busy] * len(slots) if busy else []
     if len(loads) == len(slots) and any(loads):
@@ -117,7 +118,7 @@ def _source(seen: Snapshot, unit: Unit) -> float | None:
 def _waits(seen: Snapshot, unit: Unit) -> float | None:
     """Of the time in which the operators above did not work, the share that nobody held them."""
     above = [seen.operators.get(name) for name in unit.above]
-    if seen.queries or not above:
+    if seen.execution == "micro-batch" or not above:
         return None
     idle = held = 0.0
     for o in above:

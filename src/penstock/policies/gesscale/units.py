@@ -81,7 +81,7 @@ def limit_of(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     if unit.below:
         return _fed(seen, unit, threshold)
     waited = _waited(seen, unit, threshold)
-    if seen.queries or waited is None or waited.reached:
+    if seen.execution == "micro-batch" or waited is None or waited.reached:
         return waited
     return _fed(seen, unit, threshold) or waited
 
@@ -146,7 +146,7 @@ def _lag(sources: list[OperatorSeen]) -> float:
 def _held(seen: Snapshot, o: OperatorSeen) -> float:
     """Share of time held back; of micro-batches the share of the time in which it did not work."""
     held = o.backpressured or 0.0
-    if not seen.queries or o.idle is None:
+    if seen.execution != "micro-batch" or o.idle is None:
         return held
     rest = held + o.idle
     return held / rest if rest > ALWAYS_BUSY else 0.0
