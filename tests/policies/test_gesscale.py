@@ -283,6 +283,6 @@ def test_prices_count_without_round_trips_too() -> None:
 )
 def test_parameters_that_make_no_sense_are_refused(fields: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=f"gesscale: {says}"):
-        Gesscale(**fields)
+        Gesscale(**fields)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=f"mdl-nlunaware: {says}"):
-        MdlNlunaware(**fields)
+        MdlNlunaware(**fields)  # type: ignore[arg-type]

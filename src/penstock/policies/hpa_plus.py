@@ -8,9 +8,9 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.hpa_cpu import pool_cpu
 from penstock.policies.signals.backlog import backlog_of, smoothed, stopped
 from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.cpu import pool_cpu
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, blend, learn, load_of, saturated, steadied
 from penstock.policies.signals.windows import Samples

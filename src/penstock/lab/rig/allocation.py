@@ -15,7 +15,7 @@ import numpy as np
 from penstock.compare.cell import SPARK_POOL, Cell
 from penstock.compare.scores import Actions
 from penstock.lab.rig.settings import SparkSettings
-from penstock.policies import SparkDra
+from penstock.policies import DynamicAllocation, parameters_of
 from penstock.simulator.series import Floats
 
 LEAST_TIMEOUT = 1.0  # s: Spark takes whole seconds, and none below 1 for a backlog
@@ -34,7 +34,7 @@ class Allocation:
     least: int
     most: int
     start: int
-    policy: SparkDra
+    policy: DynamicAllocation
 
     def conf(self) -> dict[str, str]:
         """Spark's configuration of such a session.
@@ -61,21 +61,22 @@ class Allocation:
 def allocation_of(cell: Cell) -> Allocation | None:
     """The kind of session that a cell needs; ``None`` where a policy of ours acts."""
     policy = cell.create_policy()
-    if cell.spark is None or not isinstance(policy, SparkDra):
+    if cell.spark is None or not cell.allocated:
         return None
+    settings = DynamicAllocation(**parameters_of(policy))
     guards = cell.guards
     return Allocation(
         least=guards.minimum,
         most=guards.maximum if guards.cap is None else min(guards.maximum, guards.cap),
         start=cell.start_sizes()[SPARK_POOL],
-        policy=on_the_clock(policy, cell.spark),
+        policy=on_the_clock(settings, cell.spark),
     )
 
 
-def on_the_clock(policy: SparkDra, settings: SparkSettings) -> SparkDra:
+def on_the_clock(policy: DynamicAllocation, settings: SparkSettings) -> DynamicAllocation:
     """The policy with the timeouts that Spark is told: whole seconds on the clock, at least 1.
 
-    >>> on_the_clock(SparkDra(), SparkSettings(minute=3)).idle_timeout
+    >>> on_the_clock(DynamicAllocation(), SparkSettings(minute=3)).idle_timeout
     3.0
     """
     clock: dict[str, Any] = {

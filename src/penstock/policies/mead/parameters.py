@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.core.errors import InputError
-from penstock.queueing.fitting import LEAST
 
 __all__ = ["LEVELS", "WINDOWS", "Terms", "terms_of"]
 
@@ -48,6 +47,8 @@ class Parameters(Protocol):
 
 def terms_of(name: str, policy: Parameters, percentile: float, maps: int = 1) -> Terms:
     """The parameters, checked."""
+    from penstock.queueing.fitting import LEAST  # here: cpu-threshold has no use for scipy
+
     if not (math.isfinite(policy.target) and policy.target > 0.0):
         raise InputError(f"{name}: target = {policy.target} s must be > 0")
     if not 0.0 <= percentile < 1.0:
