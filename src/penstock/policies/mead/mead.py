@@ -58,9 +58,7 @@ class Mead:
         if self.maps < 1:
             raise InputError(f"mead: maps = {self.maps} must be ≥ 1")
         if self.model != "map" and self.maps != MAPS:
-            raise InputError(
-                f"{self._name}: it fits no process, so maps = {self.maps} says nothing"
-            )
+            raise InputError(f"{self._name}: maps = {self.maps} says nothing, no process is fitted")
         if self.model == "kingman" and self.percentile:
             raise InputError(f"{self._name}: percentile = {self.percentile} must be 0, the mean")
         self._terms()
