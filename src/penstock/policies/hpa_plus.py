@@ -138,8 +138,11 @@ SPREAD = 0.1  # of the rates around their mean, at least, for a line to mean any
 
 
 class CpuRange(TypedDict):
-    """Of one pool. ``ceiling`` CPU when it could do no more · ``lowest`` ever read · the others
-    are weighted sums of samples: number, x records/s of one slot, y CPU, x², x·y."""
+    """What is known of the CPU of one pool.
+
+    ``ceiling`` CPU when it could do no more · ``lowest`` ever read · the others are weighted sums
+    of samples: number, x records/s of one slot, y CPU, x², x·y.
+    """
 
     ceiling: float | None
     lowest: float

@@ -54,7 +54,7 @@ class DynamicAllocation:
         return
 
     def decide(self, seen: Snapshot, memory: None) -> tuple[Proposal, None]:
-        """Nothing, whatever is seen."""
+        """Nothing is proposed, whatever is seen."""
         return Proposal(reason="no change: Spark's own allocation decides"), None
 
 

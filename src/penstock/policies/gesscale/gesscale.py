@@ -206,7 +206,7 @@ def _up(
 
 
 def _down(policy: Gesscale, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now) -> Move:
-    """As many slots less as the model says can be missed.               [algorithms 2 and 4]
+    """Fewer slots by as many as the model says can be missed.             [algorithms 2 and 4]
 
     While MST(n − 1) ≥ input and (MST(n) − throughput)/MST(n) ≥ head-room: n − 1, with the delay of
     those that are left. The guard of algorithm 4 is printed as MST ≤ input and n ≥ n_min; it

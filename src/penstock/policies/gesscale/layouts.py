@@ -33,7 +33,7 @@ class Candidate:
 
     @property
     def slots(self) -> int:
-        """How many."""
+        """How many slots the set has."""
         return self.layout.slots
 
 
@@ -64,7 +64,7 @@ class Layouts:
         return tuple(self._hosts)
 
     def here(self) -> Layout:
-        """As it is."""
+        """The layout that the pool has."""
         if self._rtt is None:
             return self._layout(len(self._slots), 0.0, None)
         nodes = nodes_of(self._seen, self._unit.pool)
@@ -142,7 +142,7 @@ def _beside(seen: Snapshot, unit: Unit) -> frozenset[str]:
 
 
 def _shares(seen: Snapshot, unit: Unit) -> Shares:
-    """By key groups, by partitions, or by how uneven slots are now, whichever is known."""
+    """The shares by key groups, by partitions, or by how uneven slots are now, as far as known."""
     groups = seen.groups.get(unit.members[0]) if len(unit.members) == 1 else None
     if groups is not None and sum(groups) > 0.0:
         return lambda slots, hosts: _divided(dealt(groups, slots), hosts)
@@ -171,7 +171,7 @@ def _divided(shares: Sequence[float], hosts: Sequence[int]) -> tuple[float, floa
 
 
 def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
-    """Of micro-batches: the share of their work that the slot which ends last has.
+    """The share of the work of micro-batches that the slot which ends last has.
 
     Stages follow one another, so their shares add up, weighted by their work. Of the busiest stage
     the seconds of every partition are known, of the others their number.

@@ -43,7 +43,7 @@ class Limit:
 
 
 def units_of(pipeline: Pipeline) -> tuple[Unit, ...]:
-    """Every pool as a unit."""
+    """Every pool of a pipeline as a unit."""
     units = []
     for pool, members, _ in pipeline.shares:
         mine = set(members)
@@ -153,6 +153,6 @@ def _held(seen: Snapshot, o: OperatorSeen) -> float:
 
 
 def _waiting(o: OperatorSeen) -> float:
-    """Of the time not busy that in which records waited; all of it where there is none."""
+    """The share of the time not busy in which records waited; all of it where there is none."""
     rest = (o.backpressured or 0.0) + (o.idle or 0.0)
     return (o.backpressured or 0.0) / rest if rest > ALWAYS_BUSY else 1.0

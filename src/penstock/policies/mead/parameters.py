@@ -29,7 +29,7 @@ class Terms:
 
 
 class Parameters(Protocol):
-    """What all of them have."""
+    """The fields that all variants of MEAD have."""
 
     @property
     def target(self) -> float: ...
@@ -46,7 +46,7 @@ class Parameters(Protocol):
 
 
 def terms_of(name: str, policy: Parameters, percentile: float, maps: int = 1) -> Terms:
-    """The parameters, checked."""
+    """The parameters of a policy, checked and parsed."""
     from penstock.queueing.fitting import LEAST  # here: cpu-threshold has no use for scipy
 
     if not (math.isfinite(policy.target) and policy.target > 0.0):
@@ -88,7 +88,7 @@ def levels_of(policy: str, text: str) -> tuple[float, ...]:
 
 
 def numbers(what: str, text: str) -> tuple[float, ...]:
-    """Numbers with commas between."""
+    """The numbers of a text that has commas between them."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
