@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.capacity.readings import Layout
 from penstock.capacity.slowest import stretched
+from penstock.capacity.student import errors_wide
 
-CONFIDENCE = 0.95
 GRID = np.linspace(math.log(1e-2), math.log(1e3), 61)  # of ln(θ / w), θ / w per second
 DIVIDED = np.array([0.0, 0.5, 1.0])  # of an exchange: the part that shares divide
 USUAL_SHARE = 0.2  # with which a divided part is as large as one that is not
@@ -86,7 +85,7 @@ class Exchange:
         off, left = self._off(layout)
         rate *= math.exp(off)
         work, exchange = self.lane(layout)[1] * left**2, spread * left**2
-        width = _quantile(self.freedom) * rate
+        width = errors_wide(self.freedom) * rate
         return Expected(
             rate=rate,
             half_width=width * math.sqrt(work + exchange + self.noise**2 + few**2),
@@ -140,11 +139,3 @@ def exchange_ratios(layout: Layout, work: float, lane: float) -> Floats:
     parts = 1.0 - DIVIDED + DIVIDED * layout.most / USUAL_SHARE
     ratios: Floats = np.outer(parts * (work * layout.exchange / lane), np.exp(GRID))
     return ratios
-
-
-@lru_cache(maxsize=256)
-def _quantile(freedom: float) -> float:
-    """A quantile of Student's distribution, for both sides together."""
-    from scipy.special import stdtrit  # here: most commands have no use for it
-
-    return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.capacity.measurements import NEAR, Measurement, configurations
+from penstock.capacity.student import errors_wide
 from penstock.core.errors import InputError
 
-CONFIDENCE = 0.95
 NOISE, NOISE_WORTH = 0.05, 4.0  # of a reading, as a share; worth so many degrees of freedom
 BETA_SPREAD = 0.15  # of β around 1 before it is known: pipelines grow about as n^0.8
 GAMMA_SPREAD = 3.0  # of γ/α, per second: 100 ms cost 0.3 of what one slot does
@@ -67,7 +67,7 @@ class Mst:
         here = grown - self.gamma * delay
         slope = np.array([here, grown * math.log(slots), -self.alpha * delay])
         variance = float(slope @ np.array(self.covariance) @ slope) + (self.noise * here) ** 2
-        return _quantile(self.freedom) * math.sqrt(max(0.0, variance))
+        return errors_wide(self.freedom) * math.sqrt(max(0.0, variance))
 
     def __str__(self) -> str:
         return f"MST(n, d) = {self.alpha:.3g}·n^{self.beta:.2f} − {self.gamma:.3g}·d"
@@ -190,11 +190,3 @@ class _Fit:
         known += np.diag([0.0, BETA_SPREAD**-2, GAMMA_SPREAD**-2])
         rows = np.linalg.inv(known).tolist()
         return tuple((a, b, c) for a, b, c in rows)
-
-
-@lru_cache(maxsize=256)
-def _quantile(freedom: float) -> float:
-    """A quantile of Student's distribution, for both sides together."""
-    from scipy.special import stdtrit  # here: most commands have no use for it
-
-    return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))
