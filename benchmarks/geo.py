@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.costs import Cost, Piece, Work, measure, on_one_thread, verdict
+from benchmarks.vivaldi import plane
 from penstock.capacity import readings
 from penstock.capacity.learning import learn
 from penstock.capacity.measurements import MOST, Measurement
@@ -25,7 +26,6 @@ from penstock.core.codec import to_json
 from penstock.core.latency import LatencyMap
 from penstock.core.model import OperatorSeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.network.accuracy import plane
 from penstock.network.maps import from_inbound, random_pairs
 from penstock.network.placement import joining, leaving, ranked
 from penstock.policies.gesscale.calibration import no_calibration, with_measurement

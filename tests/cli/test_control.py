@@ -96,6 +96,7 @@ class Application:
             operators={"read": seen},
             pools={"executors": slots},
             queries={"q": QuerySeen(batches=1, rows=9, lag=0.0, **rates)},  # type: ignore[arg-type]
+            execution="micro-batch",
         )
         return {
             "seen": to_json(snapshot),

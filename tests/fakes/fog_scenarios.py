@@ -11,7 +11,7 @@ import numpy as np
 from penstock.core.latency import LatencyMap
 from penstock.core.model import OperatorSeen, Proposal, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.policies import Gesscale, MdlNlunaware
+from penstock.policies import Gesscale
 from penstock.policies.gesscale.gesscale import Memory
 
 MILLISECONDS = [[], [20], [60, 50], [100, 90, 80], [140, 130, 120, 110]]
@@ -91,7 +91,7 @@ def mst(nodes: Sequence[str]) -> float:
     return ALPHA * math.pow(len(nodes), BETA) - GAMMA * NEAR.worst(nodes)
 
 
-def calibrated(policy: Gesscale | MdlNlunaware, upto: int = 4) -> Memory:
+def calibrated(policy: Gesscale, upto: int = 4) -> Memory:
     """After it was held up on one node, on two, on three …"""
     memory = policy.start(1)
     for n in range(1, upto + 1):
@@ -106,8 +106,6 @@ def later(nodes: Sequence[str], **fields: Any) -> Snapshot:
     return fog(nodes, time=3600.0, **fields)
 
 
-def decided(
-    policy: Gesscale | MdlNlunaware, seen: Snapshot, memory: Memory | None = None
-) -> Proposal:
+def decided(policy: Gesscale, seen: Snapshot, memory: Memory | None = None) -> Proposal:
     """By a policy that is calibrated, unless its memory is given."""
     return policy.decide(seen, calibrated(policy) if memory is None else memory)[0]

@@ -100,6 +100,7 @@ def look(
                 latency_p50=1.0, latency_p95=2.0, latency_p99=3.0, state_rows=7, busy=busy,
             )
         },
+        execution="micro-batch",
     )  # fmt: skip
 
 

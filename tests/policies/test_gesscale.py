@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.core.model import OperatorSeen, Placement, QuerySeen, Snapshot
+from penstock.core.model import Execution, OperatorSeen, Placement, QuerySeen, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies import Gesscale, MdlNlunaware
 from tests.fakes.fog_scenarios import calibrated, decided, fog, later, mst, slots
@@ -70,7 +70,7 @@ def on_spark(*, busy: float, held: float, lag: float | None, slots: int = 4) -> 
         arrival_rate=900.0,
         offered_rate=1500.0,
     )
-    return replace(seen, queries={"q": QuerySeen(batches=4, rows=100)})
+    return replace(seen, queries={"q": QuerySeen(batches=4, rows=100)}, execution="micro-batch")
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,19 @@ def test_a_shared_pool_is_at_its_limit_when_records_wait(
 
 
 @pytest.mark.parametrize(
-    ("lag", "queries", "expected"),
+    ("lag", "execution", "expected"),
     [
-        (50_000.0, False, {"all": 5.0}),  # Flink reads 94 % of a slot that does all it can
-        (50_000.0, True, {}),  # of micro-batches the time not busy says more
-        (1400.0, False, {}),  # it was 500 a window ago: less than a second of work
+        (50_000.0, "continuous", {"all": 5.0}),  # Flink reads 94 % of a slot that does all it can
+        (50_000.0, "micro-batch", {}),  # of micro-batches the time not busy says more
+        (1400.0, "continuous", {}),  # it was 500 a window ago: less than a second of work
     ],
 )
 def test_a_queue_that_never_ends_is_a_limit_without_micro_batches(
-    lag: float, queries: bool, expected: dict[str, float]
+    lag: float, execution: Execution, expected: dict[str, float]
 ) -> None:
     seen = on_spark(busy=0.94, held=0.0, lag=lag)
     seen = with_all(seen, offered_rate=960.0)
-    assert pool_needs(last(Gesscale(), seen if queries else replace(seen, queries={}))) == expected
+    assert pool_needs(last(Gesscale(), replace(seen, execution=execution))) == expected
 
 
 def test_a_shared_pool_is_measured_and_shrunk_as_one() -> None:
@@ -283,6 +283,6 @@ def test_prices_count_without_round_trips_too() -> None:
 )
 def test_parameters_that_make_no_sense_are_refused(fields: dict[str, float], says: str) -> None:
     with pytest.raises(InputError, match=f"gesscale: {says}"):
-        Gesscale(**fields)
+        Gesscale(**fields)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=f"mdl-nlunaware: {says}"):
-        MdlNlunaware(**fields)
+        MdlNlunaware(**fields)  # type: ignore[arg-type]

@@ -123,6 +123,7 @@ def batches(partitions: tuple[float, ...] | None, *, skew: float | None = None) 
         operators={"read": seen, "join": replace(seen, parallelism=3.0)},
         pools={"executors": tuple(Slot(id=str(i)) for i in range(4))},
         queries={"q": QuerySeen(batches=3, rows=10, skew=skew, partitions=partitions)},
+        execution="micro-batch",
     )
 
 

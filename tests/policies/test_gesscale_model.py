@@ -187,7 +187,7 @@ def test_the_baseline_knows_one_parameter_and_chooses_at_random() -> None:
     assert chosen == set("cde")
 
 
-def last_with(policy: MdlNlunaware, seed: int, seen: Snapshot) -> Proposal:
+def last_with(policy: Gesscale, seed: int, seen: Snapshot) -> Proposal:
     return policy.decide(seen, policy.start(seed))[0]
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from penstock.core.errors import InputError
 from penstock.core.model import Arrivals, OperatorSeen, Proposal, QuerySeen, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.core.ports import Policy
-from penstock.policies import POLICIES, create, wants_arrivals
+from penstock.core.ports import Policy, wants_arrivals
+from penstock.policies import POLICIES, create
 from penstock.queueing.batches import BatchService, batched
 from penstock.queueing.map2 import hyperexponential
 
@@ -94,6 +94,7 @@ def seen_with(
         },
         pools={POOL: (Slot(id="0", cpu_share=share),)},
         queries={"logs": QuerySeen(**told)},  # type: ignore[arg-type]
+        execution="micro-batch",
     )
 
 
@@ -204,4 +205,4 @@ def test_mead_plus_does_not_wait_for_a_long_batch_to_end(percentile: float, enou
 
 
 def test_only_those_that_want_single_arrivals_get_them() -> None:
-    assert {name for name, kind in POLICIES.items() if wants_arrivals(kind)} == set(KINDS)
+    assert {name for name in POLICIES if wants_arrivals(create(name))} == set(KINDS)

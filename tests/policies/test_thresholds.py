@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from penstock.core.errors import InputError
 from penstock.core.model import Placement, Slot
 from penstock.policies import ThrNlaware, ThrNlunaware
+from penstock.policies.gesscale.thresholds import Thresholds
 from tests.fakes.fog_scenarios import fog
 from tests.fakes.scenarios import healthy, with_all
 from tests.policies.test_policies import last, needs, pool_needs
@@ -29,7 +31,7 @@ BOTH = [ThrNlunaware(), ThrNlaware()]
     ],
 )
 def test_one_slot_more_above_and_one_less_below(
-    policy: ThrNlaware | ThrNlunaware, cpu: float | None, expected: dict[str, float]
+    policy: Thresholds, cpu: float | None, expected: dict[str, float]
 ) -> None:
     assert needs(last(policy, fog("abc", cpu=cpu))) == expected
 
@@ -59,7 +61,7 @@ def test_the_unaware_one_draws_from_a_seed() -> None:
 
 @pytest.mark.parametrize("policy", BOTH)
 def test_nodes_that_nobody_tells_are_left_to_the_engine(
-    policy: ThrNlaware | ThrNlunaware,
+    policy: Thresholds,
 ) -> None:
     seen = fog("abc", cpu=0.95, rtt=None, free=())
     assert needs(last(policy, seen)) == {"taxi": 4.0}
@@ -68,14 +70,14 @@ def test_nodes_that_nobody_tells_are_left_to_the_engine(
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_it_ends_at_one_slot_and_at_the_last_node(policy: ThrNlaware | ThrNlunaware) -> None:
+def test_it_ends_at_one_slot_and_at_the_last_node(policy: Thresholds) -> None:
     assert "one slot is the least" in last(policy, fog("a", cpu=0.1)).reason
     full = last(policy, fog("abcde", cpu=0.99))
     assert full.needs == {} and "no node is free" in full.reason
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_a_shared_pool_is_one(policy: ThrNlaware | ThrNlunaware) -> None:
+def test_a_shared_pool_is_one(policy: Thresholds) -> None:
     assert pool_needs(last(policy, with_all(healthy(shared=True), cpu=0.95))) == {"all": 5.0}
     assert pool_needs(last(policy, with_all(healthy(shared=True), cpu=0.2))) == {"all": 3.0}
 
@@ -89,7 +91,7 @@ def test_cpu_of_the_slots_comes_first() -> None:
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_it_looks_once_a_period_and_never_at_a_rescale(policy: ThrNlaware | ThrNlunaware) -> None:
+def test_it_looks_once_a_period_and_never_at_a_rescale(policy: Thresholds) -> None:
     memory, said = policy.start(1), []
     for i in range(6):
         seen = fog("abc", cpu=0.95, time=15.0 * i, acting=i == 4)
@@ -99,7 +101,7 @@ def test_it_looks_once_a_period_and_never_at_a_rescale(policy: ThrNlaware | ThrN
 
 
 @pytest.mark.parametrize("kind", [ThrNlaware, ThrNlunaware])
-def test_thresholds_must_be_in_order(kind: type[ThrNlaware | ThrNlunaware]) -> None:
+def test_thresholds_must_be_in_order(kind: Callable[..., Thresholds]) -> None:
     for fields in ({"high": 0.4}, {"low": 0.0}, {"high": 1.1}, {"low": 0.9}):
         with pytest.raises(InputError, match="must hold"):
             kind(**fields)

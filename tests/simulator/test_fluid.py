@@ -19,7 +19,7 @@ from penstock.core.loop import Loop
 from penstock.core.model import Change, OperatorSeen
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.policies.ds2 import DS2
-from penstock.policies.hpa_cpu import pool_cpu
+from penstock.policies.signals.cpu import pool_cpu
 from penstock.simulator import LIVE, RESTART, FluidEngine, FluidSpec, RescaleProfile
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
 

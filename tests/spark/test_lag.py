@@ -59,6 +59,7 @@ def seen(sources: tuple[SourceSeen, ...]) -> Snapshot:
         operators={"read": OperatorSeen(parallelism=1.0)},
         pools={"executors": (Slot(id="0"),)},
         queries={"q": QuerySeen(batches=1, rows=200, lag=9.0, sources=sources)},
+        execution="micro-batch",
     )
 
 

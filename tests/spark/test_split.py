@@ -75,6 +75,7 @@ def application(
                 batches=1, rows=1, offered_rate=rate, processed_rate=rate, output_rate=out, lag=lag
             )
         },
+        execution="micro-batch",
     )
     return Part(seen=seen, slots=executors, most_rows=most_rows)
 

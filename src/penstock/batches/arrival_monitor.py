@@ -47,7 +47,7 @@ class ArrivalMonitor:
 
     @property
     def memory_bytes(self) -> int:
-        """Of the ring, whatever has come."""
+        """What the ring takes, whatever has come."""
         return int(self._ring.nbytes)
 
     def add(self, times: npt.ArrayLike) -> None:
@@ -174,5 +174,5 @@ class ArrivalBook:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory that they hold."""
+        """Memory that the monitors hold."""
         return sum(kept.monitor.memory_bytes for kept in self._kept.values())

@@ -39,7 +39,7 @@ class Cost:
     per_record: float
 
     def of(self, records: float) -> float:
-        """Of a batch of so many records."""
+        """The cost of a batch of so many records."""
         return self.fixed + self.per_record * records
 
 

@@ -73,5 +73,5 @@ class PartitionLog:
             self._found[run] = known[run]
 
     def of(self, run_id: str) -> Partitions | None:
-        """Of a query; ``None`` where they were not looked at."""
+        """The partitions of a query; ``None`` where they were not looked at."""
         return self._found.get(run_id, (0, None))[1]

@@ -77,11 +77,12 @@ def snapshot(
         acting=acting,
         rescales=tuple(rescales),
         queries=queries,
+        execution="micro-batch",
     )
 
 
 def _names(windows: Sequence[QueryWindow]) -> list[str]:
-    """Of the queries; where two are called the same, with the beginning of their run ids."""
+    """The names of the queries, with the beginning of their run ids where two have the same."""
     often = Counter(w.name for w in windows)
     return [w.name if often[w.name] == 1 else f"{w.name}-{w.run_id[:8]}" for w in windows]
 
@@ -98,8 +99,8 @@ def _operator(work: Work, span: float) -> OperatorSeen:
 
 
 def _shares(w: QueryWindow, executors: Sequence[Executor], slots: int) -> tuple[float, float]:
-    """Of the executors' time: that in which they worked for a query, and of the rest that in
-    which its records waited.
+    """The share of the executors' time in which they worked for a query, and the share of the
+    rest in which its records waited.
     """
     paid = idle = waiting = 0.0
     known = _slot_seconds(executors, w.start, w.end) > 0
@@ -124,7 +125,7 @@ def _slot_seconds(executors: Sequence[Executor], start: float, end: float) -> fl
 def _mean_cpu(
     windows: Sequence[QueryWindow], executors: Sequence[Executor], slots: Mapping[str, Slot]
 ) -> float | None:
-    """Of the slots where they were measured, else from the CPU time that the tasks report."""
+    """Mean CPU of the slots where it was measured, else by the CPU time that tasks report."""
     measured = [s.cpu for s in slots.values() if s.cpu is not None]
     if measured:
         return sum(measured) / len(measured)

@@ -27,12 +27,14 @@ class Source:
 class Batch:
     """One micro-batch; seconds and records.
 
-    ``start`` when it was planned · ``available`` records that existed then, ``taken`` those
-    that it and its forerunners took (both counted from the beginning of the source, ``None``
-    where the source does not tell) · ``sources`` the same of each, in the order of the plan ·
-    ``state`` its stateful operators, in the order of the flow, with the rows
-    and bytes that they hold together · ``written`` rows that the sink took, ``None`` where it
-    does not tell · ``idle`` marks a moment at which the query had nothing to do: no batch ran.
+    start: when it was planned
+    available, taken: records that existed then, and that it and its forerunners took, both counted
+        from the beginning of the source; ``None`` where the source does not tell
+    sources: the same of each, in the order of the plan
+    state: its stateful operators, in the order of the flow, and the rows and bytes that they hold
+        together
+    written: rows that the sink took, ``None`` where it does not tell
+    idle: it marks a moment at which the query had nothing to do; no batch ran
     """
 
     query: str

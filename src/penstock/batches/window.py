@@ -35,7 +35,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWindow:
-    """One query during the window.
+    """What one query did during the window.
 
     ``latency`` mean seconds from release to commit · ``seen`` all that holds of the query as a
     whole, but for its shares of the executors' time.
@@ -52,7 +52,7 @@ class QueryWindow:
 
     @property
     def span(self) -> float:
-        """Seconds covered."""
+        """Seconds that it covers."""
         return self.end - self.start
 
 
@@ -65,7 +65,7 @@ def windows_of(
     window: float,
     cores: int,
 ) -> list[QueryWindow]:
-    """Of the queries, by run id, that did something within a window."""
+    """The windows of the queries, by run id, that did something."""
     found = (
         query_window(
             batches,
@@ -209,7 +209,7 @@ def _most_waiting(source: Source) -> dict[str, float]:
 
 
 def _lag_seconds(intakes: Sequence[Intake], demand: Demand) -> float | None:
-    """Of the source that is furthest behind; ``None`` unless all tell."""
+    """The lag in seconds of the source that is furthest behind; ``None`` unless all tell."""
     waited = [i.lag_seconds(rate) for i, rate in zip(intakes, demand.rates, strict=True)]
     known = [w for w in waited if w is not None]
     return max(known) if known and demand.lag(None) is not None else None

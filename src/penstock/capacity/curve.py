@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.capacity.student import errors_wide
 from penstock.core.errors import InputError
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +74,9 @@ def fit(sizes: Sequence[int], rates: Sequence[float]) -> PowerCurve:
 def _half_width(
     x: np.typing.NDArray[np.float64], y: np.typing.NDArray[np.float64], beta: float, offset: float
 ) -> float | None:
-    from scipy import stats
-
     free = len(x) - 2
     if free < 1:
         return None
     squares = float(((y - offset - beta * x) ** 2).sum())
     error = math.sqrt(squares / free / float(((x - x.mean()) ** 2).sum()))
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, free)) * error
+    return errors_wide(free) * error

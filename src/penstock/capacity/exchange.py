@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock.capacity.readings import Layout
 from penstock.capacity.slowest import stretched
+from penstock.capacity.student import errors_wide
 
-CONFIDENCE = 0.95
 GRID = np.linspace(math.log(1e-2), math.log(1e3), 61)  # of ln(θ / w), θ / w per second
 DIVIDED = np.array([0.0, 0.5, 1.0])  # of an exchange: the part that shares divide
 USUAL_SHARE = 0.2  # with which a divided part is as large as one that is not
@@ -30,9 +29,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """Of a layout: records/s, and ``half_width`` of the 95 % interval in which a reading of one
-    window is expected. ``doubt`` is the part of it that is due to what is not known of the
-    exchange: the part that one layout does not share with the next."""
+    """What a layout is expected to do, in records/s.
+
+    ``half_width`` of the 95 % interval in which a reading of one window is expected · ``doubt`` the
+    part of it that is due to what is not known of the exchange: the part that one layout does not
+    share with the next.
+    """
 
     rate: float
     half_width: float
@@ -53,10 +55,12 @@ class Exchange:
     many of them a record takes, δ the part of them that becomes less where a slot has a smaller
     share.
 
-    ``work`` w, κ, s, e with their ``covariance`` · ``waiting`` z, ρ · ``weights`` of the values of
-    ``DIVIDED`` for δ and of ``GRID`` for ln(θ/w); ``None`` where there is no state to exchange ·
-    ``noise`` of a reading, as a share, with ``freedom`` degrees of freedom · ``offs``
-    ln(measured / modelled) of layouts that were seen, and in how many readings.
+    work, covariance: w, κ, s, e and their covariance
+    waiting: z, ρ
+    weights: of the values of ``DIVIDED`` for δ and of ``GRID`` for ln(θ/w); ``None`` where there is
+        no state to exchange
+    noise, freedom: of a reading, as a share, and its degrees of freedom
+    offs: ln(measured / modelled) of layouts that were seen, and in how many readings
     """
 
     work: Floats
@@ -68,11 +72,11 @@ class Exchange:
     offs: tuple[tuple[Layout, float, float], ...] = ()
 
     def at(self, layout: Layout) -> float:
-        """Records/s; near what was measured, where this very layout was."""
+        """The records/s of a layout; near what was measured, where this very layout was."""
         return self.expected(layout).rate
 
     def expected(self, layout: Layout) -> Expected:
-        """Records/s with their interval.
+        """The records/s of a layout with their interval.
 
         From the covariance of the work, what is not known of the exchange, and the noise of a
         reading, which is greater where few exchanges fit into a window.
@@ -81,7 +85,7 @@ class Exchange:
         off, left = self._off(layout)
         rate *= math.exp(off)
         work, exchange = self.lane(layout)[1] * left**2, spread * left**2
-        width = _quantile(self.freedom) * rate
+        width = errors_wide(self.freedom) * rate
         return Expected(
             rate=rate,
             half_width=width * math.sqrt(work + exchange + self.noise**2 + few**2),
@@ -135,11 +139,3 @@ def exchange_ratios(layout: Layout, work: float, lane: float) -> Floats:
     parts = 1.0 - DIVIDED + DIVIDED * layout.most / USUAL_SHARE
     ratios: Floats = np.outer(parts * (work * layout.exchange / lane), np.exp(GRID))
     return ratios
-
-
-@lru_cache(maxsize=256)
-def _quantile(freedom: float) -> float:
-    """Of Student's distribution, for both sides together."""
-    from scipy.special import stdtrit  # here: most commands have no use for it
-
-    return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))

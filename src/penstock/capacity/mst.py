@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.capacity.measurements import NEAR, Measurement, configurations
+from penstock.capacity.student import errors_wide
 from penstock.core.errors import InputError
 
-CONFIDENCE = 0.95
 NOISE, NOISE_WORTH = 0.05, 4.0  # of a reading, as a share; worth so many degrees of freedom
 BETA_SPREAD = 0.15  # of β around 1 before it is known: pipelines grow about as n^0.8
 GAMMA_SPREAD = 3.0  # of γ/α, per second: 100 ms cost 0.3 of what one slot does
@@ -30,10 +30,14 @@ Covariance = tuple[tuple[float, float, float], ...]
 class Mst:
     """MST(n, d) = α·n^β − γ·d, in records/s                                  [arkian21, eq. 1]
 
-    n slots · d greatest round trip among their nodes, seconds · ``alpha`` what one slot does ·
-    ``beta`` ≤ 1, what slots cost each other · ``gamma`` ≥ 0, what a second of delay costs ·
-    ``fitted`` parameters, the others have their defaults β = 1 and γ = 0 · ``covariance`` of
-    ln α, β and γ/α · ``noise`` of a reading, as a share, with ``freedom`` degrees of freedom.
+    n slots · d greatest round trip among their nodes, seconds.
+
+    alpha: what one slot does
+    beta: ≤ 1, what slots cost each other
+    gamma: ≥ 0, what a second of delay costs
+    fitted: how many of them were fitted; the others have their defaults β = 1 and γ = 0
+    covariance: of ln α, β and γ/α
+    noise, freedom: of a reading, as a share, and its degrees of freedom
 
     >>> model = calibrate([Measurement(slots=2, delay=0.0, rate=100.0)])
     >>> model.at(3, 0.1), model.fitted
@@ -53,7 +57,7 @@ class Mst:
         return max(0.0, self.alpha * math.pow(slots, self.beta) - self.gamma * delay)
 
     def half_width(self, slots: float, delay: float) -> float:
-        """Of the 95 % interval in which a measurement there is expected, records/s.
+        """Half the width of the 95 % interval in which a measurement is expected, records/s.
 
         From the covariance of the parameters and the noise of a reading. Parameters that were not
         fitted are uncertain too: as far as measurements leave it open, β by ±0.15 and γ by ±3 α
@@ -63,7 +67,7 @@ class Mst:
         here = grown - self.gamma * delay
         slope = np.array([here, grown * math.log(slots), -self.alpha * delay])
         variance = float(slope @ np.array(self.covariance) @ slope) + (self.noise * here) ** 2
-        return _quantile(self.freedom) * math.sqrt(max(0.0, variance))
+        return errors_wide(self.freedom) * math.sqrt(max(0.0, variance))
 
     def __str__(self) -> str:
         return f"MST(n, d) = {self.alpha:.3g}·n^{self.beta:.2f} − {self.gamma:.3g}·d"
@@ -155,7 +159,7 @@ class _Fit:
         return float(alphas[0]), float(gammas[0]), float(rests[0])
 
     def best_beta(self, with_gamma: bool) -> float:
-        """By ever finer grids: the first is fine enough for every valley."""
+        """The best β by ever finer grids: the first is fine enough for every valley."""
         low, high = LEAST_BETA, 1.0
         best = 1.0
         for round_ in range(ROUNDS):
@@ -166,7 +170,7 @@ class _Fit:
         return best
 
     def slopes(self, alpha: float, beta: float, gamma: float) -> Floats:
-        """Of the rates by ln α, β and γ/α, as shares of the rates; a row per measurement."""
+        """Slopes of the rates by ln α, β and γ/α, as shares of the rates; a row per measurement."""
         grown = alpha * self.slots**beta
         columns = [grown - gamma * self.delays, grown * np.log(self.slots), -alpha * self.delays]
         return np.stack(columns, axis=1) / self.rates[:, None]
@@ -186,11 +190,3 @@ class _Fit:
         known += np.diag([0.0, BETA_SPREAD**-2, GAMMA_SPREAD**-2])
         rows = np.linalg.inv(known).tolist()
         return tuple((a, b, c) for a, b, c in rows)
-
-
-@lru_cache(maxsize=256)
-def _quantile(freedom: float) -> float:
-    """Of Student's distribution, for both sides together."""
-    from scipy.special import stdtrit  # here: most commands have no use for it
-
-    return float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0))

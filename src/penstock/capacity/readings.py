@@ -19,10 +19,12 @@ ALIKE = 0.25  # share by which the delays of like layouts may differ
 class Layout:
     """What of a set of slots decides on its throughput.
 
-    ``slots`` their number · ``hosts`` how many of them run beside the source and do its work too ·
-    ``host`` the share of the operator's work that the busiest of those has, ``rest`` the busiest of
-    the others · ``delay`` greatest round trip among the nodes, seconds · ``exchange`` round trip of
-    the slowest exchange: every slot with all nodes in use, the slowest of them (see ``slowest``).
+    slots: their number
+    hosts: how many of them run beside the source and do its work too
+    host, rest: shares of the operator's work that the busiest of those has, and of the others
+    delay: greatest round trip among the nodes, seconds
+    exchange: round trip of the slowest exchange: every slot with all nodes in use, the slowest of
+        them (see ``slowest``)
     """
 
     slots: int
@@ -57,11 +59,14 @@ class Layout:
 class Reading:
     """What a pool did in a window.
 
-    ``rate`` records/s it took in · ``full`` whether records waited throughout, so that it could do
-    no more · ``busiest`` share of the time in which the busiest slot worked, ``host`` the busiest
-    of those beside the source, ``rest`` the sum over all others, which have ``rest_share`` of the
-    work · ``source`` the same of the source itself · ``waits`` of the time in which the source did
-    not work, the share in which nothing held it back · ``count`` of windows this is a mean of.
+    rate: records/s it took in
+    full: whether records waited throughout, so that it could do no more
+    busiest, host: shares of the time in which the busiest slot worked, and the busiest of those
+        beside the source
+    rest, rest_share: the sum of these shares over all others, and the share of the work they have
+    source: the same of the source itself
+    waits: of the time in which the source did not work, the share in which nothing held it back
+    count: of windows this is a mean of
     """
 
     layout: Layout

@@ -113,8 +113,9 @@ def advise(
 
 def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_json: bool) -> None:
     from penstock.core.loop import Loop
+    from penstock.core.ports import wants_arrivals
     from penstock.history.journal import Header
-    from penstock.policies import POLICIES, create, wants_arrivals
+    from penstock.policies import create
     from penstock.spark.foreign.address import find
     from penstock.spark.foreign.engine import ForeignEngine
     from penstock.spark.foreign.summary import summarise
@@ -126,7 +127,7 @@ def _watch(url: str, app: str | None, settings: Settings, ticks: int | None, as_
     engine = ForeignEngine(
         find(url, app),
         window=settings.window or settings.period,
-        arrivals=wants_arrivals(POLICIES.get(settings.policy)),
+        arrivals=wants_arrivals(create(settings.policy, settings.parameters)),
     )
     header = Header(
         policy=settings.policy,

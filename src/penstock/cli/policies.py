@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import re
-import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.output import console, print_json
+
+if TYPE_CHECKING:
+    from penstock.policies import Registered
 
 
 def policies(
@@ -27,7 +27,7 @@ def policies(
 
     if name is not None and name not in POLICIES:
         raise unknown("policy", name, POLICIES)
-    chosen = {n: _described(kind) for n, kind in POLICIES.items() if name in (None, n)}
+    chosen = {name: _described(POLICIES[name])} if name is not None else _all_described()
     if as_json:
         document = [{"name": n, **about} for n, about in chosen.items()]
         print_json(document[0] if name is not None else document)
@@ -37,22 +37,30 @@ def policies(
         _show_all(chosen)
 
 
-def _described(kind: type[Any]) -> dict[str, Any]:
-    """The idea is the first line of the policy's file; its rule and symbols are its own text."""
-    file_doc = inspect.getdoc(sys.modules[kind.__module__]) or ""
-    own_doc = inspect.getdoc(kind) or ""
-    idea = (file_doc or own_doc).partition("\n")[0]
+def _all_described() -> dict[str, dict[str, Any]]:
+    """Every policy; of one whose extra is not installed, how to get that."""
+    from penstock.core.errors import MissingError
+    from penstock.policies import POLICIES
+
+    found = {}
+    for name, policy in POLICIES.items():
+        try:
+            found[name] = _described(policy)
+        except MissingError as error:
+            needs = str(error).removeprefix(f"policy {name} ")
+            found[name] = {"idea": needs, "parameters": {}, "text": str(error)}
+    return found
+
+
+def _described(policy: Registered) -> dict[str, Any]:
+    """Its idea, its parameters with their defaults, and its rule and symbols in its own words."""
+    from penstock.policies import parameters_of
+
     return {
-        "idea": re.sub(r"\s*\[[^\]]*\]\s*$", "", idea),
-        "parameters": {f.name: _default(f) for f in dataclasses.fields(kind)},
-        "text": own_doc,
+        "idea": re.sub(r"\s*\[[^\]]*\]\s*$", "", policy.idea),
+        "parameters": parameters_of(policy()),
+        "text": policy.text,
     }
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return None if field.default is dataclasses.MISSING else field.default
 
 
 def _show_all(chosen: dict[str, dict[str, Any]]) -> None:

@@ -20,12 +20,11 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.core.ports import Policy
+from penstock.core.ports import Policy, figures_of
 from penstock.history.journal import Header
 from penstock.lab.rig.settings import LEAST_PERIOD, SparkSettings
-from penstock.policies import SparkDra, parameters_of
 from penstock.policies import create as create_policy
-from penstock.policies.spark_dra import refused
+from penstock.policies import parameters_of, spark_dra
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
 from penstock.simulator.queries import Query
 from penstock.workloads import patterns
@@ -104,6 +103,11 @@ class Cell:
         return "spark" if self.twin is None else "micro-batch"
 
     @property
+    def allocated(self) -> bool:
+        """Whether Spark's own allocation sizes the pool; then the loop only looks."""
+        return self.policy == spark_dra.NAME
+
+    @property
     def seconds(self) -> int:
         """Simulated seconds."""
         return max(1, round(self.minutes * 60))
@@ -173,8 +177,8 @@ class Cell:
         if self.spark is not None:
             given = self.spark.parameters(parameters_of(create_policy(self.policy)), given)
         policy = create_policy(self.policy, given)
-        if self.spark is None and isinstance(policy, SparkDra):
-            raise refused("in a simulation")
+        if self.spark is None and self.allocated:
+            raise spark_dra.refused("in a simulation")
         return policy
 
     def header(self, policy: Policy, seed: int) -> Header:
@@ -183,7 +187,7 @@ class Cell:
             policy=self.policy,
             parameters=parameters_of(policy),
             guards=self.guards,
-            mode="advise" if isinstance(policy, SparkDra) else "act",
+            mode="advise" if self.allocated else "act",
             seed=seed,
             period=self.period,
         )
@@ -226,12 +230,6 @@ def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool 
         return Outcome(scores=scores)
     drawn = trace_of(engine.series, oracle.total(demand), cell.period, actions.times)
     return Outcome(scores=scores, trace=drawn)
-
-
-def figures_of(policy: Policy, memory: Any) -> Mapping[str, float]:
-    """What a policy kept of itself; empty for most."""
-    found: Mapping[str, float] = policy.figures(memory) if hasattr(policy, "figures") else {}
-    return found
 
 
 THESIS_PEAK = 2.2e6  # records/s: query 1's, which the thesis's other workloads were made for

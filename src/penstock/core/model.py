@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.core.latency import LatencyMap
 from penstock.core.pipeline import Pipeline
@@ -17,6 +17,9 @@ from penstock.core.pipeline import Pipeline
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+Execution = Literal["continuous", "micro-batch"]
+"""How records are worked on: one after the other as they come, or a batch of them at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +174,8 @@ class Snapshot:
     prices: of a slot on a node, in any one unit; 1 where nothing is said
     groups: by operator, where keys divide its work: slots kept busy by each group of keys (busy
         seconds per second), in the order in which groups are dealt out to slots (at most 128)
+    execution: what kind of it was seen: busy and idle shares mean something else where records
+        wait for a batch
     """
 
     time: float
@@ -186,6 +191,7 @@ class Snapshot:
     rtt: LatencyMap | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
     groups: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    execution: Execution = "continuous"
 
     def slots(self, pool: str) -> int:
         """How many slots a pool has."""

@@ -86,7 +86,7 @@ class _Instances:
         self._phases = np.concatenate([self._phases, np.full(total, step)])
 
     def decide(self, step: int, factors: Floats) -> tuple[Whole, Whole, Whole]:
-        """Of each operator how many tried, how many they announced and how many left."""
+        """How many tried, how many they announced and how many left, by operator."""
         most = self._setup.operators
         turn = np.flatnonzero(
             ((step - self._phases) % self._setup.period == 0) & (self._phases < step)

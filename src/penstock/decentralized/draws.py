@@ -1,6 +1,8 @@
 """Random numbers that are a pure function of their place: the same whoever asks, in any order.
 
-Two engines that ask for the draw of the same instance at the same step get the same number.
+Two engines that ask for the draw of the same instance at the same step get the same number. The
+mixing is that of ``penstock.workloads.draws``, but places here are picked one by one and salted by
+numbers; there they are whole ranges of a sequence that has a name, and give 64 bits each.
 """
 
 from __future__ import annotations

@@ -16,12 +16,14 @@ Phase = Literal["inactive", "active", "duplicating", "leaving", "terminated"]
 class Instance:
     """One instance of an operator, as a value.
 
-    ``phase`` *inactive* created and not started yet, *duplicating* and *leaving* while it waits
-    for acknowledgements · ``succs``, ``preds`` its view: the neighbours it knows; while inactive,
-    those announced so far (``succsToAdd`` and ``predsToAdd`` of the paper) · ``gone`` neighbours
-    that left while it was inactive (``succsToDelete``, ``predsToDelete``) · ``awaited``
-    acknowledgements still missing · ``newborn`` the siblings it will start when none is missing,
-    ``start`` what it will tell them then, ``unaware`` who has not acknowledged them yet.
+    phase: *inactive* created and not started yet, *duplicating* and *leaving* while it waits for
+        acknowledgements
+    succs, preds: its view, the neighbours it knows; while inactive, those announced so far
+        (``succsToAdd`` and ``predsToAdd`` of the paper)
+    gone: neighbours that left while it was inactive (``succsToDelete``, ``predsToDelete``)
+    awaited: acknowledgements still missing
+    newborn, start: the siblings it will start when none is missing, and what it will tell them
+    unaware: who has not acknowledged them yet
     """
 
     address: Address
@@ -36,7 +38,7 @@ class Instance:
 
     @property
     def neighbours(self) -> int:
-        """How many it knows."""
+        """How many neighbours it knows."""
         return len(self.succs) + len(self.preds)
 
 

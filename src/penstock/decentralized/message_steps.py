@@ -70,7 +70,7 @@ class _Engine:
         return siblings_of(Address(self.names[number], 0), neighbour)
 
     def _decisions(self, step: int, known: list[int]) -> list[tuple[Address, int]]:
-        """Of all whose turn it is, on what they see before any of them has begun."""
+        """The decisions of all whose turn it is, on what they see before any has begun."""
         setup, found = self.setup, []
         for address in sorted(self.instances):
             since = step - self.begun.get(address, step)

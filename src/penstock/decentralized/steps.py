@@ -56,7 +56,7 @@ class Setup:
 
     @property
     def operators(self) -> int:
-        """How many."""
+        """How many operators there are."""
         return len(self.policies)
 
     @property
@@ -75,10 +75,13 @@ class Setup:
 class Course:
     """What happened: arrays of steps × operators.
 
-    ``load`` records that came · ``instances`` that worked · ``known`` those and the announced ones
-    · ``ideal`` L / (r·C) · ``throughput`` what the working instances can process of the load ·
-    ``messages`` of the operator's own scaling that were received · ``tried`` instances that decided
-    · ``grown``, ``left`` instances announced, and that began to leave.
+    load: records that came
+    instances, known: instances that worked, and with them those that are announced
+    ideal: L / (r·C)
+    throughput: what the working instances can process of the load
+    messages: of the operator's own scaling that were received
+    tried: instances that decided
+    grown, left: instances that were announced, and that began to leave
     """
 
     load: Floats

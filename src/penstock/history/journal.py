@@ -155,6 +155,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     documents = list(_documents(path, lines))
     for document in documents[1:]:
         put_back(_unrotated(path), document)
+        say_execution(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
@@ -167,6 +168,13 @@ def entry_of(document: Any) -> Entry:
     if "outcome" in document["decision"]:
         return entry
     return replace(entry, decision=_with_outcome(entry.decision))
+
+
+def say_execution(document: Any) -> None:
+    """Add to an entry of version 0.1 the execution it saw: only micro-batches had queries."""
+    seen = document.get("decision", {}).get("seen", {}) if isinstance(document, dict) else {}
+    if seen.get("queries"):
+        seen.setdefault("execution", "micro-batch")
 
 
 def replay(

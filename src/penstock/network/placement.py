@@ -119,7 +119,7 @@ def leaving(rtt: LatencyMap, slots: Sequence[tuple[str, str]]) -> Iterator[Step]
 
 
 def first_draw(seed: int) -> Draws:
-    """Before the first random choice."""
+    """The draws before the first random choice."""
     return {"seed": abs(seed), "count": 0}
 
 
@@ -135,7 +135,7 @@ def drawn(names: Iterable[str], draws: Draws) -> tuple[tuple[str, ...], Draws]:
 
 
 def _distances(rtt: LatencyMap, used: Sequence[str], names: Sequence[str]) -> tuple[Whole, Whole]:
-    """Of each name the greatest and the total round trip to the nodes in use, nanoseconds.
+    """The greatest and the total round trip of each name to the nodes in use, nanoseconds.
 
     With none in use: nothing, and the total to all the others.
     """

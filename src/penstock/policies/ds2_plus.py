@@ -92,7 +92,7 @@ def busy_slots(seen: Snapshot, scale: float) -> dict[str, float]:
 
 
 def check_sizing(policy: str, over_provisioning: float, busy_ceiling: float) -> None:
-    """Refuse parameters that cannot be."""
+    """Refuse parameters that make no sense."""
     if not (math.isfinite(over_provisioning) and over_provisioning > 0):
         raise InputError(
             f"{policy}: over_provisioning = {over_provisioning} must be above 0; 1.0 to 1.4 "

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
+from penstock.policies.signals.cpu import pool_cpu
 from penstock.policies.signals.reason import foremost
 from penstock.policies.signals.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
 from penstock.policies.signals.windows import Samples, most, remember
@@ -82,25 +83,3 @@ class HpaCpu:
             words = [f"{pool} CPU {used[pool]:.0%} against {self.target:.0%}" for pool in names]
             reason = f"{', '.join(words)}{more}, most of the last {self.window:.0f} s"
         return Proposal(pool_needs=needs, reason=reason, term=term), after
-
-
-def pool_cpu(seen: Snapshot, pool: str) -> float | None:
-    """Mean CPU use of a pool's slots, as a share of their allowance.
-
-    From the slots themselves where each was measured, else from the operators of the pool,
-    weighted by the slots they hold. ``None`` when neither is complete.
-    """
-    by_slot = [s.cpu for s in seen.pools[pool] if s.cpu is not None]
-    if by_slot:
-        # A slot that has just joined has no figure yet; the others speak for it.
-        return sum(by_slot) / len(by_slot)
-    weight = used = 0.0
-    for name in seen.pipeline.members(pool):
-        o = seen.operators.get(name)
-        if o is None:
-            continue
-        if o.cpu is None:
-            return None
-        weight += o.parallelism
-        used += o.parallelism * o.cpu
-    return used / weight if weight else None

@@ -8,9 +8,9 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.hpa_cpu import pool_cpu
 from penstock.policies.signals.backlog import backlog_of, smoothed, stopped
 from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.cpu import pool_cpu
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, blend, learn, load_of, saturated, steadied
 from penstock.policies.signals.windows import Samples
@@ -145,8 +145,11 @@ SPREAD = 0.1  # of the rates around their mean, at least, for a line to mean any
 
 
 class CpuRange(TypedDict):
-    """Of one pool. ``ceiling`` CPU when it could do no more · ``lowest`` ever read · the others
-    are weighted sums of samples: number, x records/s of one slot, y CPU, x², x·y."""
+    """What is known of the CPU of one pool.
+
+    ``ceiling`` CPU when it could do no more · ``lowest`` ever read · the others are weighted sums
+    of samples: number, x records/s of one slot, y CPU, x², x·y.
+    """
 
     ceiling: float | None
     lowest: float

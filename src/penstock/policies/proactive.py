@@ -111,10 +111,11 @@ FIRST_TRUST = 0.5
 class Outlook(TypedDict):
     """What is remembered of the load.
 
-    ``samples`` of the offered rate · ``due`` forecasts that are not settled yet, each
-    ``[time made, rate then, slope, trust]`` · ``agreed`` Σ p·a and ``moved`` Σ p², p the relative
-    change that a trend predicted and a the one that came · ``missed`` Σ |error|, ``over`` Σ error
-    and ``actual`` Σ rate of the settled forecasts, records/s.
+    samples: of the offered rate
+    due: forecasts that are not settled yet, each ``[time made, rate then, slope, trust]``
+    agreed, moved: Σ p·a and Σ p², p the relative change that a trend predicted and a the one that
+        came
+    missed, over, actual: Σ |error|, Σ error and Σ rate of the settled forecasts, records/s
     """
 
     samples: Samples
@@ -145,7 +146,7 @@ class Forecast:
 
 
 def no_outlook() -> Outlook:
-    """Before anything was seen."""
+    """The outlook before anything was seen."""
     return {
         "samples": [],
         "due": [],

@@ -13,7 +13,7 @@ RUNS_IN = 'penstock bench with engine = "spark" or "micro-batch"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SparkDra:
+class DynamicAllocation:
     """executors = ⌈(running + waiting tasks) · ``allocation_ratio`` / cores⌉   [spark-dra]
 
     Tasks that have waited for ``backlog_timeout`` seconds make Spark ask for one executor more,
@@ -25,8 +25,8 @@ class SparkDra:
     Spark decides by itself, several times a second, so nothing is proposed here: the engine that
     runs it is told these settings.
 
-    >>> SparkDra(idle_timeout=20.0)  # doctest: +ELLIPSIS
-    SparkDra(backlog_timeout=1.0, sustained_backlog_timeout=1.0, idle_timeout=20.0, ...)
+    >>> DynamicAllocation(idle_timeout=20.0)  # doctest: +ELLIPSIS
+    DynamicAllocation(backlog_timeout=1.0, sustained_backlog_timeout=1.0, idle_timeout=20.0, ...)
     """
 
     backlog_timeout: float = 1.0
@@ -54,7 +54,7 @@ class SparkDra:
         return
 
     def decide(self, seen: Snapshot, memory: None) -> tuple[Proposal, None]:
-        """Nothing, whatever is seen."""
+        """Nothing is proposed, whatever is seen."""
         return Proposal(reason="no change: Spark's own allocation decides", term="spark"), None
 
 

@@ -96,7 +96,7 @@ class _Shape:
 
 
 def _best(intervals: Intervals, most_blocks: int) -> _Shape:
-    """Of fits of every order from several starts the one with the best score (BIC).
+    """The fit with the best score (BIC), of every order and from several starts.
 
     Which that is shows long before a search has ended; only that one is brought to its end.
     """
@@ -188,7 +188,7 @@ def _sets(blocks: int) -> Floats:
 
 
 def _finished(intervals: Intervals, shape: _Shape) -> Fit:
-    """With the mean of each block's fast phase, by the third moments.
+    """The blocks with the mean of each one's fast phase, by the third moments.
 
     It is at least the smallest mean that was seen over as many arrivals as the block remembers:
     without that bound a whole burst would be put at distance zero.

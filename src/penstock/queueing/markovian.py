@@ -54,7 +54,7 @@ class MarkovianArrivalProcess:
 
     @property
     def order(self) -> int:
-        """Number of phases."""
+        """The number of phases."""
         return len(self.D0)
 
     @cached_property
@@ -141,7 +141,7 @@ class MarkovianArrivalProcess:
         return MarkovianArrivalProcess(self.D0 * factor, self.D1 * factor)
 
     def thinned(self, keep: float) -> MarkovianArrivalProcess:
-        """Of which each arrival is kept with this probability, whatever became of the others."""
+        """The process with each arrival kept with this probability, whatever becomes of others."""
         if not 0.0 < keep <= 1.0:
             raise InputError(f"the share {keep} of arrivals to keep must be in (0, 1]")
         return MarkovianArrivalProcess(self.D0 + (1.0 - keep) * self.D1, keep * self.D1)
@@ -180,7 +180,7 @@ class MarkovianArrivalProcess:
 
     @cached_property
     def _steps(self) -> float:
-        """Transitions per arrival."""
+        """Transitions of the phase per arrival."""
         return float(self.phases @ -np.diag(self.D0)) / self.rate
 
     def _path(self, rng: np.random.Generator) -> Callable[[int], Floats]:

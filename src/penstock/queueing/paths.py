@@ -109,7 +109,7 @@ class Joined:
         return 1.0 - math.prod(1.0 - branch.tail(time) for branch in self.branches)
 
     def percentile(self, q: float) -> float:
-        """By bisection between the percentiles that the branches have alone."""
+        """The percentile, by bisection between those that the branches have alone."""
         low = max(branch.percentile(q) for branch in self.branches)
         high = max(branch.percentile(q ** (1.0 / len(self.branches))) for branch in self.branches)
         while high - low > 1e-9 * high:

@@ -48,7 +48,7 @@ class PhaseType:
 
     @classmethod
     def exponential(cls, mean: float) -> Self:
-        """One phase."""
+        """The exponential distribution: one phase."""
         return cls.erlang(1, mean=mean)
 
     @classmethod
@@ -84,7 +84,7 @@ class PhaseType:
 
     @property
     def order(self) -> int:
-        """Number of phases."""
+        """The number of phases."""
         return len(self.alpha)
 
     @property

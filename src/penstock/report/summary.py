@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.core.guards import Guards
 from penstock.core.model import Rescale
+from penstock.core.ports import figures_of
 from penstock.history.journal import Entry, Header
 from penstock.policies import POLICIES, create
 from penstock.report.series import Tick, pools_of, ticks_of
@@ -153,8 +154,8 @@ def _figures(header: Header, entries: Sequence[Entry]) -> Mapping[str, float]:
     """By the memory after the last tick; a policy that is not registered is not asked."""
     if not entries or header.policy not in POLICIES:
         return {}
-    own = getattr(create(header.policy, header.parameters), "figures", None)
-    return dict(own(entries[-1].state.memory)) if own is not None else {}
+    policy = create(header.policy, header.parameters)
+    return dict(figures_of(policy, entries[-1].state.memory))
 
 
 def _records(ticks: Sequence[Tick], rate: Callable[[Tick], float | None]) -> float | None:

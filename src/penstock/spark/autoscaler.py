@@ -9,18 +9,11 @@ from typing import Any
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Mode, State
-from penstock.core.ports import Policy
+from penstock.core.ports import Policy, wants_arrivals
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
-from penstock.policies import (
-    POLICIES,
-    SparkDra,
-    name_of,
-    parameters_of,
-    spark_dra,
-    wants_arrivals,
-)
+from penstock.policies import create, name_of, parameters_of, spark_dra
 from penstock.spark.controller import Controller
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
@@ -89,14 +82,14 @@ class Autoscaler(Controller):
         own = None if policy is None or isinstance(policy, str) else policy
         if own is not None and parameters:
             raise InputError("parameters go with a policy's name; this policy is an object already")
-        if isinstance(own, SparkDra):
+        if own is not None and name_of(own) == spark_dra.NAME:
             raise spark_dra.refused("in an Autoscaler")
         settings = _settings(spark, config, given)
         if own is not None:
             settings = with_policy(settings, name_of(own), parameters_of(own))
         self._spark = spark
         window = settings.window or settings.period
-        arrivals = wants_arrivals(own or POLICIES.get(settings.policy))
+        arrivals = wants_arrivals(own or create(settings.policy, settings.parameters))
         self._engine: SparkEngine | SiteEngine
         if isinstance(cluster, SiteCluster):
             self._engine = SiteEngine(spark, cluster, window=window, arrivals=arrivals)

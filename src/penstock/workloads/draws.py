@@ -1,7 +1,9 @@
 """Random numbers that are a pure function of their place: no state, the same on every machine.
 
 Only whole numbers and single IEEE operations are used, so no two machines or versions of numpy
-can round differently, as they may with ``exp`` or with numpy's own generators.
+can round differently, as they may with ``exp`` or with numpy's own generators. The mixing is that
+of ``penstock.decentralized.draws``, which gives numbers in [0, 1) of single places, salted by
+numbers instead of a name.
 """
 
 from __future__ import annotations

@@ -18,18 +18,17 @@ from penstock.bench.spark.series import Observed, series_of
 from penstock.bench.spark.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
-from penstock.compare.cell import Cell, Outcome, figures_of
+from penstock.compare.cell import Cell, Outcome
 from penstock.compare.oracle import Demand
 from penstock.compare.recording import Recording, Watched
 from penstock.compare.scores import Actions, Stage, series_scores
 from penstock.compare.trace import trace_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.loop import Decision, Loop, Mode, State
-from penstock.core.ports import Engine
+from penstock.core.ports import Engine, figures_of
 from penstock.lab.rig.allocation import actions_seen
 from penstock.lab.rig.capacity_file import Capacity
 from penstock.lab.rig.settings import SparkSettings
-from penstock.policies import SparkDra
 from penstock.simulator.series import Series
 
 WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers
@@ -64,7 +63,7 @@ class Notes:
     ) -> None:
         self.cell, self.seed, self.scale = cell, seed, scale
         self.policy = cell.create_policy()
-        self.allocated = isinstance(self.policy, SparkDra)  # Spark acts, the loop only looks
+        self.allocated = cell.allocated  # Spark acts, the loop only looks
         self.recording = Recording(journal, cell.header(self.policy, seed))
         self.figures: Mapping[str, float] = {}
         self.cpu: list[tuple[float, float]] = []

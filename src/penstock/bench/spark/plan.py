@@ -68,7 +68,7 @@ def timeouts(cells: Sequence[Cell]) -> dict[str, dict[str, tuple[float, float]]]
     for cell in cells:
         allocation = allocation_of(cell)
         if allocation is not None:
-            given, told = cell.create_policy(), allocation.policy
+            given, told = cell.create_policy(), allocation.settings
             both = {name: (getattr(given, name), getattr(told, name)) for name in TIMEOUTS}
             found[policy_label(cell)] = both
     return found

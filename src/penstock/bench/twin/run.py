@@ -62,5 +62,5 @@ def _engine(
         window=window_of(cell, settings),
         seed=seed,
         limits=limits,
-        allocation=None if allocation is None else allocation.policy,
+        allocation=None if allocation is None else allocation.settings,
     )

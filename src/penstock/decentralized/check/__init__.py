@@ -44,7 +44,7 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was looked at."""
+    """What was explored, and what was found broken or refuted."""
 
     sweeps: tuple[Sweep, ...]
     deviation: Deviation | None

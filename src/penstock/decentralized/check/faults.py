@@ -32,7 +32,7 @@ def by_membership(me: Instance, sender: Address, message: Duplication | Deletion
 def duplication_by_membership(
     me: Instance, sender: Address, message: Duplication | Deletion
 ) -> Role | None:
-    """Algorithm 5 alone."""
+    """The role of a sender by Algorithm 5, that of a deletion as it is stated."""
     if isinstance(message, Duplication):
         return by_membership(me, sender, message)
     return message.role
@@ -41,7 +41,7 @@ def duplication_by_membership(
 def deletion_by_membership(
     me: Instance, sender: Address, message: Duplication | Deletion
 ) -> Role | None:
-    """Algorithm 9 alone."""
+    """The role of a sender by Algorithm 9, that of a duplication as it is stated."""
     if isinstance(message, Deletion):
         return by_membership(me, sender, message)
     return message.role
@@ -62,10 +62,12 @@ PRINTED = ScalingProtocol(
 class PrintedPolicy:
     """Algorithms 2, 3, 4, 8 and 11 to the letter; each switch is one place of them.
 
-    ``floored`` Algorithm 2: ⌊n_diff⌋ · ``above_one`` Algorithm 4, line 5: n > 1 · ``whole``
-    Algorithm 4, line 4: the draw is held against p, not p − ⌊p⌋ · ``negative`` Algorithm 8: a
-    negative p is passed on · ``absolute`` Algorithm 11: l_t itself is held against the thresholds ·
-    ``swapped`` the list of parameters: thres↓ = 0.8 and thres↑ = 0.6.
+    floored: Algorithm 2: ⌊n_diff⌋
+    above_one: Algorithm 4, line 5: n > 1
+    whole: Algorithm 4, line 4: the draw is held against p, not p − ⌊p⌋
+    negative: Algorithm 8: a negative p is passed on
+    absolute: Algorithm 11: l_t itself is held against the thresholds
+    swapped: the list of parameters: thres↓ = 0.8 and thres↑ = 0.6
 
     >>> PrintedPolicy().decide(450.0, 500.0, 7, 0.01)
     0

@@ -263,13 +263,13 @@ def _weight(message: Message) -> int:
 
 
 def _actions(program: Program) -> int:
-    """Of an instance and all that it creates."""
+    """How many actions an instance and all that it creates begin."""
     below = (p for action in program if isinstance(action, Duplicate) for _, p in action.new)
     return len(program) + sum(map(_actions, below))
 
 
 def _all_programs(scenario: Scenario) -> dict[Address, Program]:
-    """Of all that act and all that are ever created."""
+    """The programs of all that act and all that are ever created."""
     found: dict[Address, Program] = {}
     todo = list(scenario.programs.items())
     while todo:

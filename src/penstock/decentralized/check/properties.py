@@ -18,7 +18,7 @@ Broken = tuple[str, str]
 
 
 def broken_now(model: Model, state: State) -> Broken | None:
-    """In any state: something was or could be sent to a terminated instance, or none is left."""
+    """What is broken in any state: something is sent to a terminated instance, or none is left."""
     seen = model.seen(state)
     dead = {s.instance.address for s in seen if s.instance.phase == "terminated"}
     if not dead:
@@ -36,7 +36,7 @@ def broken_now(model: Model, state: State) -> Broken | None:
 
 
 def broken_when_quiet(model: Model, state: State) -> Broken | None:
-    """In a state in which no message is under way."""
+    """What is broken in a state in which no message is under way."""
     seen = model.seen(state)
     for s in seen:
         me = s.instance
@@ -48,7 +48,7 @@ def broken_when_quiet(model: Model, state: State) -> Broken | None:
 
 
 def broken_at_the_end(model: Model, state: State) -> Broken | None:
-    """In a state in which nothing can happen any more; what was broken before shows there."""
+    """What is broken in a state in which nothing can happen any more, or was before."""
     return broken_now(model, state) or broken_when_quiet(model, state)
 
 

@@ -1,4 +1,4 @@
-"""Spark's dynamic allocation as the policy of a run: what its session is made with.
+"""Spark's dynamic allocation as the baseline of a run: what its session is made with.
 
 Spark takes its settings when an application starts and keeps them, so a run under its own
 allocation needs a session of its own kind (docs/decisions/0007).
@@ -15,7 +15,7 @@ import numpy as np
 from penstock.compare.cell import SPARK_POOL, Cell
 from penstock.compare.scores import Actions
 from penstock.lab.rig.settings import SparkSettings
-from penstock.policies import SparkDra
+from penstock.policies import DynamicAllocation, parameters_of
 from penstock.simulator.series import Floats
 
 LEAST_TIMEOUT = 1.0  # s: Spark takes whole seconds, and none below 1 for a backlog
@@ -28,13 +28,13 @@ _PREFIX = "spark.dynamicAllocation."
 class Allocation:
     """A kind of session in which Spark itself sizes the pool.
 
-    ``least``, ``most`` and ``start`` executors · ``policy`` with its timeouts on the clock.
+    ``least``, ``most`` and ``start`` executors · ``settings`` with its timeouts on the clock.
     """
 
     least: int
     most: int
     start: int
-    policy: SparkDra
+    settings: DynamicAllocation
 
     def conf(self) -> dict[str, str]:
         """Spark's configuration of such a session.
@@ -43,46 +43,47 @@ class Allocation:
         shuffle files, or moves these when it decommissions executors, as a cluster's own
         configuration lets it.
         """
-        p = self.policy
+        told = self.settings
         return {
             "spark.decommission.enabled": "true",
             _PREFIX + "enabled": "true",
-            _PREFIX + "shuffleTracking.enabled": str(p.shuffle_tracking).lower(),
+            _PREFIX + "shuffleTracking.enabled": str(told.shuffle_tracking).lower(),
             _PREFIX + "minExecutors": str(self.least),
             _PREFIX + "maxExecutors": str(self.most),
             _PREFIX + "initialExecutors": str(self.start),
-            _PREFIX + "schedulerBacklogTimeout": f"{p.backlog_timeout:.0f}s",
-            _PREFIX + "sustainedSchedulerBacklogTimeout": f"{p.sustained_backlog_timeout:.0f}s",
-            _PREFIX + "executorIdleTimeout": f"{p.idle_timeout:.0f}s",
-            _PREFIX + "executorAllocationRatio": str(p.allocation_ratio),
+            _PREFIX + "schedulerBacklogTimeout": f"{told.backlog_timeout:.0f}s",
+            _PREFIX + "sustainedSchedulerBacklogTimeout": f"{told.sustained_backlog_timeout:.0f}s",
+            _PREFIX + "executorIdleTimeout": f"{told.idle_timeout:.0f}s",
+            _PREFIX + "executorAllocationRatio": str(told.allocation_ratio),
         }
 
 
 def allocation_of(cell: Cell) -> Allocation | None:
     """The kind of session that a cell needs; ``None`` where a policy of ours acts."""
     policy = cell.create_policy()
-    if cell.spark is None or not isinstance(policy, SparkDra):
+    if cell.spark is None or not cell.allocated:
         return None
+    given = DynamicAllocation(**parameters_of(policy))
     guards = cell.guards
     return Allocation(
         least=guards.minimum,
         most=guards.maximum if guards.cap is None else min(guards.maximum, guards.cap),
         start=cell.start_sizes()[SPARK_POOL],
-        policy=on_the_clock(policy, cell.spark),
+        settings=on_the_clock(given, cell.spark),
     )
 
 
-def on_the_clock(policy: SparkDra, settings: SparkSettings) -> SparkDra:
-    """The policy with the timeouts that Spark is told: whole seconds on the clock, at least 1.
+def on_the_clock(given: DynamicAllocation, settings: SparkSettings) -> DynamicAllocation:
+    """The settings with the timeouts that Spark is told: whole seconds on the clock, at least 1.
 
-    >>> on_the_clock(SparkDra(), SparkSettings(minute=3)).idle_timeout
+    >>> on_the_clock(DynamicAllocation(), SparkSettings(minute=3)).idle_timeout
     3.0
     """
     clock: dict[str, Any] = {
-        name: max(LEAST_TIMEOUT, float(round(settings.clock(getattr(policy, name)))))
+        name: max(LEAST_TIMEOUT, float(round(settings.clock(getattr(given, name)))))
         for name in TIMEOUTS
     }
-    return replace(policy, **clock)
+    return replace(given, **clock)
 
 
 def actions_seen(slots: Floats, speed: float) -> Actions:

@@ -10,8 +10,11 @@ from penstock.capacity.mst import Mst, calibrate
 
 
 class Calibration(TypedDict):
-    """``measured`` as rows of slots, delay, rate and readings, the last renewed last · ``count``
-    readings so far · ``error`` sum of the relative errors of ``compared`` predictions."""
+    """What was measured of a pool at its limit, and how well that was foretold.
+
+    ``measured`` rows of slots, delay, rate and readings, the last renewed last · ``count`` readings
+    so far · ``error`` sum of the relative errors of ``compared`` predictions.
+    """
 
     measured: list[list[float]]
     count: int
@@ -20,7 +23,7 @@ class Calibration(TypedDict):
 
 
 def no_calibration() -> Calibration:
-    """Before the first measurement."""
+    """The calibration before the first measurement."""
     return {"measured": [], "count": 0, "compared": 0, "error": 0.0}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypedDict
 
 from penstock.capacity.measurements import Measurement
@@ -47,31 +48,79 @@ class Memory(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What such policies differ in, and their parameters.
+class Gesscale:
+    """MST = α·n^β − γ·NDmax; n + 1 at the limit, n − k where MST(n − k) suffices. [arkian21]
 
-    ``aware`` of latencies · ``parameters`` of the model.
+    n slots · NDmax greatest round trip between their nodes, seconds · α, β, γ fitted to what was
+    measured at the limit, in stages. At its limit is what holds up all operators above it: they
+    are back-pressured more than ``backpressured`` of their time and it is not. It gets one slot
+    more, on the free node that adds the least latency. Slots are removed, those that add most
+    latency first, while MST(n − 1) ≥ input and (MST(n) − throughput) / MST(n) ≥ ``head_room``.
+
+    It looks every ``period`` seconds. With ``gain_per_price`` above 0 the node that gains most
+    records/s per price is taken, and none that gains less than that. Not ``aware`` of latencies it
+    is ``mdl-nlunaware``.
+
+    >>> Gesscale().head_room, Gesscale().period
+    (0.3, 60.0)
     """
 
-    aware: bool
-    parameters: int
-    period: float
-    head_room: float
-    backpressured: float
-    gain_per_price: float
+    period: float = PERIOD
+    head_room: float = HEAD_ROOM
+    backpressured: float = HELD_BACK
+    gain_per_price: float = 0.0
+    aware: bool = True
 
-    def check(self, policy: str) -> None:
-        """Refuse parameters that make no sense."""
-        check_period(policy, self.period)
-        for name in ("head_room", "backpressured"):
-            value = getattr(self, name)
+    def __post_init__(self) -> None:
+        name = "gesscale" if self.aware else "mdl-nlunaware"
+        check_period(name, self.period)
+        for field in ("head_room", "backpressured"):
+            value = getattr(self, field)
             if not 0 <= value < 1:
-                raise InputError(f"{policy}: {name} = {value} must be in [0, 1)")
+                raise InputError(f"{name}: {field} = {value} must be in [0, 1)")
         if not (math.isfinite(self.gain_per_price) and self.gain_per_price >= 0):
             raise InputError(
-                f"{policy}: gain_per_price = {self.gain_per_price} must be ≥ 0; 0: prices are "
+                f"{name}: gain_per_price = {self.gain_per_price} must be ≥ 0; 0: prices are "
                 "not looked at"
             )
+
+    def start(self, seed: int) -> Memory:
+        """Nothing measured yet."""
+        return {"looked": None, "pools": {}, "draws": first_draw(seed)}
+
+    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
+        """Measure what is at its limit and give it one slot more; take away what is not needed."""
+        why = not_now(seen, memory["looked"], self.period)
+        if why is not None:
+            return Proposal(reason=f"no change: {why}"), memory
+        demand = demand_of(seen)
+        nodes = Nodes(seen, memory["draws"], aware=self.aware)
+        pools: dict[str, Calibration] = {}
+        moves: list[Move] = []
+        for unit in units_of(seen.pipeline):
+            known = memory["pools"].get(unit.pool) or no_calibration()
+            move, pools[unit.pool] = _unit(self, seen, unit, nodes, known, demand)
+            moves.append(move)
+        looked = seen.time if any(move.known for move in moves) else memory["looked"]
+        after: Memory = {"looked": looked, "pools": pools, "draws": nodes.draws}
+        return proposal_of(seen, moves), after
+
+    def figures(self, memory: Memory) -> dict[str, float]:
+        """``measurements``, and the ``model_error`` of the fully calibrated model."""
+        return figures_of(memory["pools"].values())
+
+    @property
+    def coefficients(self) -> int:
+        """How many of α, β and γ are fitted: unaware, MST = α·n."""
+        return 3 if self.aware else 1
+
+
+MdlNlunaware = partial(Gesscale, aware=False)
+MdlNlunaware.__doc__ = """
+Gesscale with MST = α·n and nodes chosen at random.             [arkian21, eq. 2, V-A]
+
+Parameters as of ``gesscale``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,38 +141,15 @@ class _Now:
         return (self.delay or 0.0) if step.worst is None else step.worst
 
 
-def started(seed: int) -> Memory:
-    """Nothing measured yet."""
-    return {"looked": None, "pools": {}, "draws": first_draw(seed)}
-
-
-def decided(terms: Terms, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
-    """Measure what is at its limit and give it one slot more; take away what is not needed."""
-    why = not_now(seen, memory["looked"], terms.period)
-    if why is not None:
-        return Proposal(reason=f"no change: {why}"), memory
-    demand = demand_of(seen)
-    nodes = Nodes(seen, memory["draws"], aware=terms.aware)
-    pools: dict[str, Calibration] = {}
-    moves: list[Move] = []
-    for unit in units_of(seen.pipeline):
-        known = memory["pools"].get(unit.pool) or no_calibration()
-        move, pools[unit.pool] = _unit(terms, seen, unit, nodes, known, demand)
-        moves.append(move)
-    looked = seen.time if any(move.known for move in moves) else memory["looked"]
-    after: Memory = {"looked": looked, "pools": pools, "draws": nodes.draws}
-    return proposal_of(seen, moves), after
-
-
 def _unit(
-    terms: Terms,
+    policy: Gesscale,
     seen: Snapshot,
     unit: Unit,
     nodes: Nodes,
     known: Calibration,
     demand: Mapping[str, float],
 ) -> tuple[Move, Calibration]:
-    limit = limit_of(seen, unit, terms.backpressured)
+    limit = limit_of(seen, unit, policy.backpressured)
     taken = throughput_of(seen, unit)
     if limit is None or taken is None or not seen.slots(unit.pool):
         return Move(unit=unit, why="back pressure or throughput not measured", known=False), known
@@ -132,10 +158,10 @@ def _unit(
         slots=seen.slots(unit.pool),
         taken=taken,
         wanted=input_of(unit, demand),
-        delay=delay_of(seen, unit.pool) if terms.aware else 0.0,
+        delay=delay_of(seen, unit.pool) if policy.aware else 0.0,
     )
     if not limit.reached:
-        return _down(terms, seen, nodes, model_of(known, terms.parameters), now), known
+        return _down(policy, seen, nodes, model_of(known, policy.coefficients), now), known
     if not taken:
         return Move(unit=unit, why=f"{limit.why}, but it takes in nothing", known=False), known
     why = limit.why
@@ -143,25 +169,27 @@ def _unit(
         why += f"; not measured: {listed(unknown_nodes(seen, unit.pool))} not in the latency map"
     else:
         new = Measurement(slots=now.slots, delay=now.delay, rate=taken)
-        known = with_measurement(known, new, terms.parameters)
-    return _up(terms, seen, nodes, model_of(known, terms.parameters), now, why), known
+        known = with_measurement(known, new, policy.coefficients)
+    return _up(policy, seen, nodes, model_of(known, policy.coefficients), now, why), known
 
 
-def _up(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now, why: str) -> Move:
+def _up(
+    policy: Gesscale, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now, why: str
+) -> Move:
     """One slot more, on the node that adds least latency or is worth most.  [algorithms 1, 3]"""
     steps = nodes.candidates(now.unit.pool)
     if steps is not None and not steps:
         return Move(unit=now.unit, why=f"{why}; {nodes.none}")
     offers = steps or (Step(name="", worst=now.delay),)
     best = offers[0]
-    if terms.gain_per_price and model is not None:
+    if policy.gain_per_price and model is not None:
         gains = [_gain_per_price(seen, model, now, step) for step in offers]
         most = max(gains)
         best = offers[gains.index(most)]
-        if most < terms.gain_per_price:
+        if most < policy.gain_per_price:
             where = f" on {best.name}" if best.name else ""
             why += f"; one slot more{where} would gain {_rate(most)}/s per price"
-            why += f", at least {terms.gain_per_price:g} is asked for"
+            why += f", at least {policy.gain_per_price:g} is asked for"
             return Move(unit=now.unit, why=why)
     more = now.slots + 1
     if model is not None:
@@ -177,8 +205,8 @@ def _up(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now
     )
 
 
-def _down(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now) -> Move:
-    """As many slots less as the model says can be missed.               [algorithms 2 and 4]
+def _down(policy: Gesscale, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _Now) -> Move:
+    """Fewer slots by as many as the model says can be missed.             [algorithms 2 and 4]
 
     While MST(n − 1) ≥ input and (MST(n) − throughput)/MST(n) ≥ head-room: n − 1, with the delay of
     those that are left. The guard of algorithm 4 is printed as MST ≤ input and n ≥ n_min; it
@@ -193,14 +221,14 @@ def _down(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _N
         missing = listed(unknown_nodes(seen, unit.pool))
         return Move(unit=unit, why=f"{missing} not in the latency map")
     left, delay, gone = now.slots, now.delay, list[str]()
-    leavers = nodes.leavers(unit.pool) if terms.aware else None
+    leavers = nodes.leavers(unit.pool) if policy.aware else None
     why = "one slot is the least"
     while left > 1:
         most = model.at(left, delay)
         room = (most - now.taken) / most if most > 0.0 else 0.0
-        if room < terms.head_room:
+        if room < policy.head_room:
             why = f"head-room {room:.1%} of MST({left}) = {_rate(most)}/s"
-            why += f", {terms.head_room:.0%} is asked for"
+            why += f", {policy.head_room:.0%} is asked for"
             break
         step = next(leavers) if leavers is not None else Step(name="")
         after = delay if step.worst is None else step.worst
@@ -213,14 +241,14 @@ def _down(terms: Terms, seen: Snapshot, nodes: Nodes, model: Mst | None, now: _N
     if left == now.slots:
         return Move(unit=unit, why=why)
     if leavers is None:
-        drawn = None if terms.aware else nodes.leavers(unit.pool)
+        drawn = None if policy.aware else nodes.leavers(unit.pool)
         gone = [next(drawn).name for _ in gone] if drawn is not None else []
     why = f"input {_rate(wanted)}/s; MST({left}) predicted {_predicted(model, left, delay)}"
     if not gone:
         return Move(unit=unit, slots=left, why=f": {why}")
     on = {slot.id: slot.node for slot in seen.pools[unit.pool]}
     where = f" without {listed([on[id] for id in gone])}"
-    where += farther(now.delay, delay) if terms.aware else ""
+    where += farther(now.delay, delay) if policy.aware else ""
     place = Placement(remove=tuple(gone))
     return Move(unit=unit, slots=left, place=place, why=f"{where}: {why}")
 
@@ -241,89 +269,3 @@ def _predicted(model: Mst, slots: int, delay: float) -> str:
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gesscale:
-    """MST = α·n^β − γ·NDmax; n + 1 at the limit, n − k where MST(n − k) suffices. [arkian21]
-
-    n slots · NDmax greatest round trip between their nodes, seconds · α, β, γ fitted to what was
-    measured at the limit, in stages. At its limit is what holds up all operators above it: they
-    are back-pressured more than ``backpressured`` of their time and it is not. It gets one slot
-    more, on the free node that adds the least latency. Slots are removed, those that add most
-    latency first, while MST(n − 1) ≥ input and (MST(n) − throughput) / MST(n) ≥ ``head_room``.
-
-    It looks every ``period`` seconds. With ``gain_per_price`` above 0 the node that gains most
-    records/s per price is taken, and none that gains less than that.
-
-    >>> Gesscale().head_room, Gesscale().period
-    (0.3, 60.0)
-    """
-
-    period: float = PERIOD
-    head_room: float = HEAD_ROOM
-    backpressured: float = HELD_BACK
-    gain_per_price: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._terms().check("gesscale")
-
-    def start(self, seed: int) -> Memory:
-        """Nothing measured yet."""
-        return started(seed)
-
-    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
-        """One slot more for what is at its limit, some less for what has room."""
-        return decided(self._terms(), seen, memory)
-
-    def figures(self, memory: Memory) -> dict[str, float]:
-        """``measurements``, and the ``model_error`` of the fully calibrated model."""
-        return figures_of(memory["pools"].values())
-
-    def _terms(self) -> Terms:
-        return Terms(
-            aware=True,
-            parameters=3,
-            period=self.period,
-            head_room=self.head_room,
-            backpressured=self.backpressured,
-            gain_per_price=self.gain_per_price,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MdlNlunaware:
-    """Gesscale with MST = α·n and nodes chosen at random.             [arkian21, eq. 2, V-A]
-
-    Parameters as of ``gesscale``.
-    """
-
-    period: float = PERIOD
-    head_room: float = HEAD_ROOM
-    backpressured: float = HELD_BACK
-    gain_per_price: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._terms().check("mdl-nlunaware")
-
-    def start(self, seed: int) -> Memory:
-        """Nothing measured yet."""
-        return started(seed)
-
-    def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
-        """One slot more for what is at its limit, some less for what has room."""
-        return decided(self._terms(), seen, memory)
-
-    def figures(self, memory: Memory) -> dict[str, float]:
-        """``measurements``, and the ``model_error`` of the model."""
-        return figures_of(memory["pools"].values())
-
-    def _terms(self) -> Terms:
-        return Terms(
-            aware=False,
-            parameters=1,
-            period=self.period,
-            head_room=self.head_room,
-            backpressured=self.backpressured,
-            gain_per_price=self.gain_per_price,
-        )

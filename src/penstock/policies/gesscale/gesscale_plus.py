@@ -62,7 +62,7 @@ class Forecast:
 
     @classmethod
     def of(cls, model: Exchange, candidate: Candidate) -> Forecast:
-        """By a model."""
+        """The forecast of a model for a set of slots."""
         found = model.expected(candidate.layout)
         return cls(
             candidate=candidate, rate=found.rate, half_width=found.half_width, doubt=found.doubt
@@ -70,7 +70,7 @@ class Forecast:
 
     @property
     def slots(self) -> int:
-        """How many."""
+        """How many slots the set has."""
         return self.candidate.slots
 
     def __str__(self) -> str:
@@ -288,7 +288,7 @@ class RoundTrips(TypedDict):
 
 
 def no_round_trips() -> RoundTrips:
-    """Before the first look."""
+    """The round trips before the first look."""
     return {"nodes": [], "below": []}
 
 

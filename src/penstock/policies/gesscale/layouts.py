@@ -33,7 +33,7 @@ class Candidate:
 
     @property
     def slots(self) -> int:
-        """How many."""
+        """How many slots the set has."""
         return self.layout.slots
 
 
@@ -64,7 +64,7 @@ class Layouts:
         return tuple(self._hosts)
 
     def here(self) -> Layout:
-        """As it is."""
+        """The layout that the pool has."""
         if self._rtt is None:
             return self._layout(len(self._slots), 0.0, None)
         nodes = nodes_of(self._seen, self._unit.pool)
@@ -142,11 +142,11 @@ def _beside(seen: Snapshot, unit: Unit) -> frozenset[str]:
 
 
 def _shares(seen: Snapshot, unit: Unit) -> Shares:
-    """By key groups, by partitions, or by how uneven slots are now, whichever is known."""
+    """The shares by key groups, by partitions, or by how uneven slots are now, as far as known."""
     groups = seen.groups.get(unit.members[0]) if len(unit.members) == 1 else None
     if groups is not None and sum(groups) > 0.0:
         return lambda slots, hosts: _divided(dealt(groups, slots), hosts)
-    if seen.queries:
+    if seen.execution == "micro-batch":
         return lambda slots, hosts: (0.0, _waves(seen, unit, slots))
     uneven = _uneven([s.load for s in seen.pools[unit.pool] if s.node not in _beside(seen, unit)])
     return lambda slots, hosts: (
@@ -171,7 +171,7 @@ def _divided(shares: Sequence[float], hosts: Sequence[int]) -> tuple[float, floa
 
 
 def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
-    """Of micro-batches: the share of their work that the slot which ends last has.
+    """The share of the work of micro-batches that the slot which ends last has.
 
     Stages follow one another, so their shares add up, weighted by their work. Of the busiest stage
     the seconds of every partition are known, of the others their number.
@@ -183,14 +183,16 @@ def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
     if not total > 0.0:
         return 1.0 / slots
     busiest = max(works, key=lambda name: works[name])
-    query = max(seen.queries.values(), key=lambda q: q.busy or 0.0)
+    query = max(seen.queries.values(), key=lambda q: q.busy or 0.0, default=None)
     share = 0.0
     for name, work in works.items():
         count = seen.pipeline.operators[name].partitions
         part = scheduled((1.0,) * count, slots) if count else 1.0 / slots
-        if name == busiest and query.partitions and len(query.partitions) >= (count or 0):
+        if name != busiest or query is None:
+            pass
+        elif query.partitions and len(query.partitions) >= (count or 0):
             part = scheduled(query.partitions, slots)
-        elif name == busiest and query.skew and count:  # only the longest of many are told
+        elif query.skew and count:  # only the longest of many are told
             part = max(part, min(1.0, query.skew / count))
         share += work / total * part
     return share

@@ -21,7 +21,7 @@ BEHIND = 0.95  # of what is offered: a source that takes in less leaves records 
 
 
 def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
-    """By pool why it can do no more than it does, empty if it can; none of which it is not known.
+    """Why a pool can do no more than it does, by pool, empty if it can; none that is not known.
 
     Those that back pressure points at can not. It points at nobody where slots wait for each other
     over the network [arsalane24, IV-C]: then records wait in front of a source all the time though
@@ -56,7 +56,8 @@ def reading_of(seen: Snapshot, unit: Unit, layouts: Layouts, *, full: bool) -> R
     hosts = [load for i, load in enumerate(loads) if i in beside]
     rest = [load for i, load in enumerate(loads) if i not in beside]
     total = sum(loads)
-    last = layout.rest * total if seen.queries else max(loads)  # of micro-batches slots take turns
+    batched = seen.execution == "micro-batch"  # then slots take turns
+    last = layout.rest * total if batched else max(loads)
     return Reading(
         layout=layout,
         rate=rate,
@@ -71,11 +72,11 @@ def reading_of(seen: Snapshot, unit: Unit, layouts: Layouts, *, full: bool) -> R
 
 
 def _loads(seen: Snapshot, unit: Unit) -> list[float]:
-    """Of every slot; the same for all where only the operator's busy time is known."""
+    """The load of every slot; the same for all where only the operator's busy time is known."""
     slots = seen.pools[unit.pool]
     loads = [slot.load for slot in slots if slot.load is not None]
     operators = [o for name in unit.members if (o := seen.operators.get(name)) is not None]
-    if seen.queries:  # busy shares of executors do not depend on when a task ended
+    if seen.execution == "micro-batch":  # not their loads: these depend on when a task ended
         busy = max((o.busy for o in operators if o.busy), default=0.0)
         return [busy] * len(slots) if busy else []
     if len(loads) == len(slots) and any(loads):
@@ -115,9 +116,9 @@ def _source(seen: Snapshot, unit: Unit) -> float | None:
 
 
 def _waits(seen: Snapshot, unit: Unit) -> float | None:
-    """Of the time in which the operators above did not work, the share that nobody held them."""
+    """The share that nobody held them, of the time in which the operators above did not work."""
     above = [seen.operators.get(name) for name in unit.above]
-    if seen.queries or not above:
+    if seen.execution == "micro-batch" or not above:
         return None
     idle = held = 0.0
     for o in above:
@@ -128,8 +129,11 @@ def _waits(seen: Snapshot, unit: Unit) -> float | None:
 
 
 class Experience(TypedDict):
-    """``readings`` of the pool, the last renewed last · ``count`` of them so far · ``error`` sum of
-    the relative errors of ``compared`` predictions, of sizes that had not been seen."""
+    """What windows have taught of a pool, and how well that was foretold.
+
+    ``readings`` of the pool, the last renewed last · ``count`` of them so far · ``error`` sum of
+    the relative errors of ``compared`` predictions, of sizes that had not been seen.
+    """
 
     readings: list[Any]
     count: int
@@ -138,12 +142,12 @@ class Experience(TypedDict):
 
 
 def no_experience() -> Experience:
-    """Before the first window."""
+    """The experience before the first window."""
     return {"readings": [], "count": 0, "compared": 0, "error": 0.0}
 
 
 def readings_of(known: Experience) -> tuple[Reading, ...]:
-    """As values."""
+    """The readings that were kept, as values."""
     return tuple(from_json(Reading, row) for row in known["readings"])
 
 

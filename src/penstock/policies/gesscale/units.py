@@ -43,7 +43,7 @@ class Limit:
 
 
 def units_of(pipeline: Pipeline) -> tuple[Unit, ...]:
-    """Every pool as a unit."""
+    """Every pool of a pipeline as a unit."""
     units = []
     for pool, members, _ in pipeline.shares:
         mine = set(members)
@@ -81,7 +81,7 @@ def limit_of(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     if unit.below:
         return _fed(seen, unit, threshold)
     waited = _waited(seen, unit, threshold)
-    if seen.queries or waited is None or waited.reached:
+    if seen.execution == "micro-batch" or waited is None or waited.reached:
         return waited
     return _fed(seen, unit, threshold) or waited
 
@@ -146,13 +146,13 @@ def _lag(sources: list[OperatorSeen]) -> float:
 def _held(seen: Snapshot, o: OperatorSeen) -> float:
     """Share of time held back; of micro-batches the share of the time in which it did not work."""
     held = o.backpressured or 0.0
-    if not seen.queries or o.idle is None:
+    if seen.execution != "micro-batch" or o.idle is None:
         return held
     rest = held + o.idle
     return held / rest if rest > ALWAYS_BUSY else 0.0
 
 
 def _waiting(o: OperatorSeen) -> float:
-    """Of the time not busy that in which records waited; all of it where there is none."""
+    """The share of the time not busy in which records waited; all of it where there is none."""
     rest = (o.backpressured or 0.0) + (o.idle or 0.0)
     return (o.backpressured or 0.0) / rest if rest > ALWAYS_BUSY else 1.0

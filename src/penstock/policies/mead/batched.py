@@ -36,7 +36,7 @@ def pool_of(seen: Snapshot, name: str) -> str:
 
 def sinks(seen: Snapshot) -> dict[str, float | None]:
     """Measured response times where records leave; of a query under the name of its pool."""
-    if seen.queries:
+    if seen.execution == "micro-batch":
         last: OperatorSeen | None = seen.operators.get(seen.pipeline.order[-1])
         return dict.fromkeys(seen.pools, None if last is None else last.latency)
     return {name: o.latency for name, o in seen.operators.items() if o.latency is not None}
@@ -76,9 +76,9 @@ def remember_batches(seen: Snapshot, demands: Demands) -> Demands:
 def service_of(seen: Snapshot, demands: Demands, each: float) -> BatchService | None:
     """What a batch takes at full CPU; an arrival stands for ``each`` records."""
     seconds = demand_seconds(demands)
-    if any(part not in seconds for part in PARTS):
+    query = next(iter(seen.queries.values()), None)
+    if query is None or any(part not in seconds for part in PARTS):
         return None
-    query = next(iter(seen.queries.values()))
     length, apart = query.batch_duration or 0.0, query.batch_interval or 0.0
     return BatchService(
         overhead=seconds["overhead"],

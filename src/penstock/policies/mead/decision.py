@@ -53,7 +53,7 @@ class Outcome:
 
 def attempt(terms: Terms, model: Model, seen: Snapshot, demands: Demands) -> Outcome:
     """One decision with a performance model."""
-    if seen.queries:
+    if seen.execution == "micro-batch":
         return _attempt_batched(terms, model.batches, seen, demands)
     demands = remember_demands(seen, demands)
     seconds = demand_seconds(demands)
@@ -167,7 +167,7 @@ def _proposal(terms: Terms, seen: Snapshot, choice: Choice) -> Proposal:
         slowest = max(path, key=lambda name: choice.alone[name])
         needs[slowest] = Need(slots=needs[slowest].slots + 1.0, cpu_share=terms.levels[-1])
         reason += f"; full CPU is not enough: one slot more for {slowest}"
-    if seen.queries:
+    if seen.execution == "micro-batch":
         return Proposal(pool_needs=needs, reason=reason)
     return Proposal(needs=needs, reason=reason)
 

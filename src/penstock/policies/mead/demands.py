@@ -17,7 +17,7 @@ class Demands(TypedDict):
 
 
 def no_demands() -> Demands:
-    """Nothing has been seen."""
+    """The demands before anything was seen."""
     return {"served": {}, "worked": {}}
 
 

@@ -127,7 +127,8 @@ class MeadPlus:
     def _outlook(self, seen: Snapshot, terms: Terms, levels: Levels) -> Levels:
         source = seen.operators.get(seen.pipeline.sources[0])
         arrivals = None if source is None else source.arrivals
-        if seen.queries or arrivals is None or unfit(arrivals) is not None:
+        batched = seen.execution == "micro-batch"
+        if batched or arrivals is None or unfit(arrivals) is not None:
             return levels
         window = arrivals.last(terms.windows[0])
         new = seen.window / float(window.intervals.mean())

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from penstock.core.errors import InputError
-from penstock.queueing.fitting import LEAST
 
 __all__ = ["LEVELS", "WINDOWS", "Terms", "terms_of"]
 
@@ -30,7 +29,7 @@ class Terms:
 
 
 class Parameters(Protocol):
-    """What all of them have."""
+    """The fields that all variants of MEAD have."""
 
     @property
     def target(self) -> float: ...
@@ -47,7 +46,9 @@ class Parameters(Protocol):
 
 
 def terms_of(name: str, policy: Parameters, percentile: float, maps: int = 1) -> Terms:
-    """The parameters, checked."""
+    """The parameters of a policy, checked and parsed."""
+    from penstock.queueing.fitting import LEAST  # here: cpu-threshold has no use for scipy
+
     if not (math.isfinite(policy.target) and policy.target > 0.0):
         raise InputError(f"{name}: target = {policy.target} s must be > 0")
     if not 0.0 <= percentile < 1.0:
@@ -87,7 +88,7 @@ def levels_of(policy: str, text: str) -> tuple[float, ...]:
 
 
 def numbers(what: str, text: str) -> tuple[float, ...]:
-    """Numbers with commas between."""
+    """The numbers of a text that has commas between them."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

@@ -29,7 +29,7 @@ class Load:
 
     @cached_property
     def processes(self) -> tuple[MarkovianArrivalProcess, ...]:
-        """Processes like them."""
+        """Processes like the arrivals of the windows."""
         return tuple(p for window in self.windows for p in fitted(window, self.maps))
 
     @cached_property
@@ -44,7 +44,7 @@ class Load:
 
 
 def by_process(load: Load, path: tuple[Station, ...], percentile: float) -> float:
-    """MAP/PH/1."""
+    """The response time by MAP/PH/1 queues, the worst of the fits."""
     if overloaded(path, [process.rate for process in load.processes]):
         return math.inf
     laws = [path_response(process, path) for process in load.processes]
@@ -52,7 +52,7 @@ def by_process(load: Load, path: tuple[Station, ...], percentile: float) -> floa
 
 
 def by_mg1(load: Load, path: tuple[Station, ...], percentile: float) -> float:
-    """M/G/1, one after the other."""
+    """The response time by M/G/1 queues, one after the other."""
     if overloaded(path, load.rates):
         return math.inf
     if percentile:
@@ -65,7 +65,7 @@ def by_mg1(load: Load, path: tuple[Station, ...], percentile: float) -> float:
 
 
 def by_kingman(load: Load, path: tuple[Station, ...], percentile: float) -> float:
-    """GI/G/1 by Kingman's approximation, one after the other; means only."""
+    """The mean by Kingman's approximation of GI/G/1 queues, one after the other."""
     if overloaded(path, load.rates):
         return math.inf
     return max(

@@ -27,7 +27,7 @@ class Waste(TypedDict):
 
 
 def no_waste() -> Waste:
-    """Before anything was seen."""
+    """The waste before anything was seen."""
     return {"wasted": 0.0, "time": None, "spare": 0.0, "slots": 0}
 
 
@@ -149,7 +149,7 @@ def whole_slots(seen: Snapshot, needs: Mapping[str, Need]) -> tuple[int, int]:
 def check_pace(
     policy: str, *, catch_up: float, pay_back: float, calm: float, downtime: float
 ) -> None:
-    """Refuse parameters that cannot be."""
+    """Refuse parameters that make no sense."""
     if not (math.isfinite(catch_up) and catch_up > 0):
         raise InputError(f"{policy}: catch_up = {catch_up} s must be a finite number above 0")
     if not (math.isfinite(pay_back) and pay_back >= 0):

@@ -18,8 +18,11 @@ QUEUE = 1.0  # seconds of work in front of a source that keep it supplied
 
 
 class Learned(TypedDict):
-    """Of one operator. ``ceiling`` its busy share when it could do no more · ``rate`` μ, records/s
-    of one slot while busy · ``taken``, ``sent`` records, the older the less they count."""
+    """What is known of one operator.
+
+    ``ceiling`` its busy share when it could do no more · ``rate`` μ, records/s of one slot while
+    busy · ``taken``, ``sent`` records, the older the less they count.
+    """
 
     ceiling: float | None
     rate: float | None

@@ -22,7 +22,7 @@ class Sizes(TypedDict):
 
 
 def no_sizes() -> Sizes:
-    """Before anything was seen."""
+    """The sizes before anything was seen."""
     return {"slots": {}, "time": None, "since": None}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.simulator.microbatch.dra import Allocation
 from penstock.simulator.microbatch.engine import MicroBatchEngine
 from penstock.simulator.microbatch.profile import (
     ExecutorProfile,
@@ -17,7 +16,6 @@ from penstock.simulator.microbatch.profile import (
 from penstock.simulator.microbatch.record import Record
 
 __all__ = [
-    "Allocation",
     "ExecutorProfile",
     "MicroBatchEngine",
     "Profile",

@@ -19,27 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Protocol
 
+from penstock.policies.spark_dra import DynamicAllocation
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.pool import Host, Pool
 
 EVERY = 0.1  # seconds between two looks
-
-
-class Allocation(Protocol):
-    """Spark's settings, in seconds; see ``penstock.policies.spark_dra``."""
-
-    @property
-    def backlog_timeout(self) -> float: ...  # noqa: D102
-    @property
-    def sustained_backlog_timeout(self) -> float: ...  # noqa: D102
-    @property
-    def idle_timeout(self) -> float: ...  # noqa: D102
-    @property
-    def allocation_ratio(self) -> float: ...  # noqa: D102
-    @property
-    def shuffle_tracking(self) -> bool: ...  # noqa: D102
 
 
 class Allocator:
@@ -51,7 +36,7 @@ class Allocator:
 
     def __init__(
         self,
-        settings: Allocation,
+        settings: DynamicAllocation,
         pool: Pool,
         agenda: Agenda,
         *,

@@ -13,9 +13,10 @@ from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
+from penstock.policies.spark_dra import DynamicAllocation
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
-from penstock.simulator.microbatch.dra import Allocation, Allocator
+from penstock.simulator.microbatch.dra import Allocator
 from penstock.simulator.microbatch.pool import Host, Pool
 from penstock.simulator.microbatch.profile import Profile
 from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
@@ -47,7 +48,7 @@ class MicroBatchEngine:
         window: float = 15.0,
         seed: int = 0,
         limits: tuple[int, int] = (1, MOST_EXECUTORS),
-        allocation: Allocation | None = None,
+        allocation: DynamicAllocation | None = None,
     ) -> None:
         _check(seconds=seconds, window=window, seed=seed, start=start, limits=limits)
         self.profile = profile

@@ -220,7 +220,7 @@ class Said:
 
     def check_parameter(self, name: str, policy: str) -> None:
         """Refuse a parameter that the policy does not have."""
-        known = [f.name for f in fields(POLICIES[policy])]
+        known = POLICIES[policy].parameters
         if name not in known:
             error = unknown(f"parameter of policy {policy}", name, known)
             raise InputError(f"{self.place}{error}")

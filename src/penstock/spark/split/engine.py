@@ -175,6 +175,7 @@ def merged(pipeline: Pipeline, parts: Mapping[str, Part], *, now: float) -> Snap
             if part.seen is not None
             for query, figures in part.seen.queries.items()
         },
+        execution="micro-batch",
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from penstock.core.loop import Decision, Loop
+from penstock.core.ports import figures_of
 from penstock.papers.gesscale.simulated import setups
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.metrics import provisioning
@@ -98,9 +99,7 @@ def run(
         decision = loop.tick()
         if decision.applied and not over:
             changes.note(engine, decision, before)
-    figures: Mapping[str, float] = {}
-    if hasattr(policy, "figures"):
-        figures = policy.figures(loop.state.memory)
+    figures = figures_of(policy, loop.state.memory)
     series = engine.series
     lags = series.lag[SECONDS - 1 :]
     drained = int(np.argmax(lags <= 0.0)) if (lags <= 0.0).any() else len(lags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from penstock.batches.values import Batch
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
+from penstock.core.ports import figures_of
 from penstock.lab.queries import geo
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig.ending import stopping
@@ -152,9 +153,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
             with stopping(running):
                 changes, drained = _scaled(engine, rest, loop, running, events, watch, batches, say)
         engine.detach()
-    figures: Mapping[str, float] = {}
-    if hasattr(chosen, "figures"):
-        figures = chosen.figures(loop.state.memory)
+    figures = figures_of(chosen, loop.state.memory)
     begin = events.start + LEAD
     moments = begin + np.arange(SECONDS, dtype=np.float64)
     rates = setup.offered(pattern)

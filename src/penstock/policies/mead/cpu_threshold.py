@@ -30,7 +30,7 @@ class CpuThreshold:
         """Nothing to remember."""
 
     def decide(self, seen: Snapshot, memory: None) -> tuple[Proposal, None]:
-        """One level at most."""
+        """The next level up or down, for every operator that needs it."""
         levels = levels_of("cpu-threshold", self.levels)
         needs, words = {}, []
         for name, o in seen.operators.items():
