@@ -42,6 +42,13 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     )
 
 
+def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
+    """The watermark of a batch in epoch seconds; ``None`` without a batch or an event so far."""
+    text = (progress or {}).get("eventTime", {}).get("watermark")
+    seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
+    return seconds or None
+
+
 def _source(document: Mapping[str, Any]) -> Source:
     return Source(
         rows=int(document.get("numInputRows", 0)),

@@ -13,7 +13,7 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
 from penstock.core.pipeline import Pipeline
-from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.spark.ports import CpuMetered
 from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.split.wire import Address, Document, ask
 
@@ -34,7 +34,7 @@ class SplitEngine:
         members: Mapping[str, Address],
         *,
         key: str | None = None,
-        cluster: LocalCluster | None = None,
+        cluster: CpuMetered | None = None,
     ) -> None:
         check(pipeline)
         if set(members) != set(pipeline.operators):

@@ -15,9 +15,9 @@ from penstock.batches.values import Executor
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, NotReady, PenstockError
 from penstock.core.model import Change
-from penstock.lab.queries.running import watermark_of
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.engine import SparkEngine
+from penstock.spark.read.progress import watermark_of
 from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
 
 LOOK = 0.5  # seconds between looks at an action in flight
