@@ -301,9 +301,12 @@ def of_mapping(config: Mapping[str, Any]) -> list[Said]:
 
 
 def of_program(given: Mapping[str, Any], flags: Mapping[str, str]) -> list[Said]:
-    """What a program or a command line says; ``None`` says nothing."""
+    """What a program or a command line says; ``None`` says nothing.
+
+    All guards as one value come first, so that single limits win over those in it.
+    """
     said: list[Said] = []
-    for key, value in given.items():
+    for key, value in sorted(given.items(), key=lambda item: item[0] != "guards"):
         if value is None:
             continue
         if key == "guards":
