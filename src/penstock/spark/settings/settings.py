@@ -42,8 +42,10 @@ ON_SPARK: Mapping[str, Any] = {"downtime": 0.0}
 class Settings:
     """Everything that can be configured; the keys are in docs/configuration.md.
 
-    ``parameters`` of the policy, all of them · ``guards`` with the limits and the blackout
-    windows in them · ``origins`` where each key came from, by its dotted name.
+    parameters: all those of the policy
+    guards: with the limits and the blackout windows in them
+    file: the configuration file that was read, if any
+    origins: where each key came from, by its dotted name
     """
 
     policy: str

@@ -41,12 +41,15 @@ class Member:
         with Member(spark, listen="/run/penstock/map.sock", max_executors=8):
             query.awaitTermination()
 
-    ``listen`` the path of a socket, or host:port with a ``key`` (else the environment's
-    ``PENSTOCK_KEY``) · ``max_executors`` the last gate, whatever the controller decides ·
-    ``window`` seconds of finished batches that an observation covers · ``most_rows`` that a
-    batch may take, if it is limited: what waits beyond it counts as a full buffer ·
-    ``agents`` whether agents beside the executors decide (docs/agents.md): then a wish for one
-    executor more or one fewer is carried out, and a controller's are refused; else the opposite.
+    listen: the path of a socket, or host:port
+    key: the secret of a host:port; if not given, ``PENSTOCK_KEY`` of the environment
+    min_executors, max_executors: the last gate, whatever the controller decides
+    window: seconds of finished batches that an observation covers
+    most_rows: rows that a batch may take, if they are limited: what waits beyond them counts as a
+        full buffer
+    agents: whether agents beside the executors decide (docs/agents.md): then a wish for one
+        executor more or one fewer is carried out, and a controller's are refused; else the
+        opposite
     """
 
     def __init__(
