@@ -20,9 +20,8 @@ from statistics import median
 from typing import Any
 
 from rich.console import Console
+from rich.table import Column, Table
 from rich.text import Text
-
-from penstock.report.grid import Grid
 
 ROOT = Path(__file__).parents[1]
 MOST_MB, MOST_PACKAGES = 110.0, 15
@@ -113,13 +112,10 @@ def loaded() -> tuple[list[Figure], list[str]]:
 
 def verdict(figures: Sequence[Figure], faults: Sequence[str], console: Console) -> int:
     """Print what was measured and what is wrong; 1 if anything is, as an exit code."""
-    rows = [(f.what, _shown(f.value, f.unit), _shown(f.most, f.unit)) for f in figures]
-    grid = Grid(
-        title="What Penstock adds to a driver",
-        header=("figure", "value", "at most"),
-        rows=tuple(rows),
-    )
-    console.print(grid.rich())
+    table = Table("figure", Column("value", justify="right"), Column("at most", justify="right"))
+    for f in figures:
+        table.add_row(f.what, _shown(f.value, f.unit), _shown(f.most, f.unit))
+    console.print(table)
     missed = [f.what for f in figures if not f.within_budget]
     for what in [*missed, *faults]:
         console.print(Text(f"missed: {what}", style="red"))

@@ -43,6 +43,18 @@ class NotReady(EngineError):  # noqa: N818 (a state, not a fault)
     """Nothing has been measured yet; ordinary at the start of a query."""
 
 
+def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    """An error for a name that is not in a table, with the nearest one that is.
+
+    >>> str(unknown("policy", "ds3", ["ds2", "static"]))
+    "unknown policy 'ds3'; did you mean 'ds2'? Known: ds2, static"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return InputError(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}")
+
+
 EXTRAS: Mapping[str, str] = {
     "scipy": "models",
     "numba": "sim",
@@ -67,15 +79,3 @@ def missing(error: ModuleNotFoundError) -> MissingError | None:
         return None
     name = package.replace("_", "-")
     return MissingError(f"{name} is not installed. pip install 'penstock[{extra}]'")
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
-    """An error for a name that is not in a table, with the nearest one that is.
-
-    >>> str(unknown("policy", "ds3", ["ds2", "static"]))
-    "unknown policy 'ds3'; did you mean 'ds2'? Known: ds2, static"
-    """
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return InputError(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}")
