@@ -18,12 +18,11 @@ MOST = 75  # modules of ours that an Autoscaler loads
 UPSTAIRS = ("cli", "papers", "bench", "lab", "compare", "report", "simulator")
 # As on a machine where only penstock itself is installed.
 PLAIN = f"""
-import sys
-class Plain:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {sorted(EXTRAS)}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Plain())
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+def find_spec(name, *others):
+    return None if name.partition(".")[0] in {sorted(EXTRAS)} else found(name, *others)
+PathFinder.find_spec = find_spec
 """
 
 

@@ -142,7 +142,7 @@ class Autoscaler(Controller):
         )
 
     @classmethod
-    def from_settings(cls, spark: Any, settings: Settings, **others: Any) -> Autoscaler:
+    def from_settings(cls, spark: Any, settings: Settings, **others: Unpack[Others]) -> Autoscaler:
         """An Autoscaler with ready settings; ``others`` are ``cluster``, ``record``, ``switch``."""
         return cls(spark, config=settings, **others)
 
