@@ -9,7 +9,7 @@ help:
 	@echo "make test-long   faults, the bench on Spark, examples: minutes each"
 	@echo "make bench       every budget, measured (over an hour; let nothing else run)"
 	@echo "make setup       only install into .venv"
-	@echo "make lint        only linters and types"
+	@echo "make lint        only linters, types and the direction of imports"
 	@echo "make lock        write requirements.lock anew"
 
 setup: .venv/installed
@@ -25,6 +25,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 test: lint
 	$(BIN)/python -m pytest --doctest-modules src tests
@@ -33,6 +34,7 @@ test-long: setup
 	$(BIN)/python -m pytest -m long tests
 
 bench: setup
+	$(BIN)/python -m benchmarks.install
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed spread
 	$(BIN)/python -m benchmarks.mead

@@ -1,6 +1,7 @@
 """Auto-scaling for stream pipelines on Apache Spark: observe, advise, simulate, act.
 
-``import penstock`` loads neither Spark nor Kafka; ``penstock.Autoscaler`` does on first use.
+``import penstock`` loads the values and guards that everything shares; ``penstock.Autoscaler``
+and what it needs load on first use. Nothing here needs an extra.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, missing
 from penstock.core.guards import Blackout, Guards
 from penstock.core.model import Change, Need, OperatorSeen, Proposal, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
@@ -34,7 +35,17 @@ __all__ = [
 ]
 
 
+_ON_FIRST_USE = {"Autoscaler": "penstock.spark.autoscaler"}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "Autoscaler":
-        return import_module("penstock.spark.autoscaler").Autoscaler
-    raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    try:
+        return getattr(import_module(_ON_FIRST_USE[name]), name)
+    except ModuleNotFoundError as error:
+        raise (missing(error) or error) from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

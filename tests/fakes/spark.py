@@ -144,7 +144,7 @@ class FakeEngine:
     """A ``SparkEngine`` on a ``FakeSession``: what is asked for is there at the next look."""
 
     def __init__(
-        self, spark: FakeSession, *, window: float, cluster: Any, arrivals: bool = False
+        self, spark: FakeSession, *, window: float, cluster: Any = None, arrivals: bool = False
     ) -> None:
         self._session = spark
         self.window = window

@@ -68,9 +68,9 @@ class Telling:
         for name, batches in record.batches.items():
             for batch in batches[self.told[name] :]:
                 if batch.idle:
-                    self.listener.ears.idle(name, moment(batch.start))
+                    self.listener.callbacks.idle(name, moment(batch.start))
                 else:
-                    self.listener.ears.progress(progress(batch))
+                    self.listener.callbacks.progress(progress(batch))
             self.told[name] = len(batches)
 
 

@@ -20,8 +20,10 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
 from penstock.history.journal import read
-from penstock.policies import DECIDING, create, parameters_of
+from penstock.policies import DECIDING, DS2, create, parameters_of
 from penstock.spark.autoscaler import Autoscaler
+from penstock.spark.freeze import KillSwitch
+from penstock.spark.ports import ApplicationEngine
 from tests.fakes.spark import (
     POOL,
     FakeEngine,
@@ -212,6 +214,93 @@ def test_parameters_of_a_policy_come_from_the_configuration(tmp_path: Path) -> N
             Autoscaler(session, config=made.settings, mode="act")
         with pytest.raises(InputError, match="this policy is an object already"):
             Autoscaler(session, made.policy, parameters={"slots": 3})
+
+
+def test_every_keyword_of_version_0_1_still_works(tmp_path: Path) -> None:
+    """Those that are not in view any more are the typed others."""
+    switch, heard = KillSwitch(), []
+    (tmp_path / "penstock.toml").write_text("heartbeat = 7\n")
+    session = FakeSession(list(looks(1000.0)))
+    made = Autoscaler(
+        session,
+        policy="static",
+        config=str(tmp_path / "penstock.toml"),
+        parameters={"slots": 2},
+        min_executors=2,
+        max_executors=9,
+        mode="act",
+        period=5.0,
+        window=20.0,
+        guards=Guards(minimum=1, maximum=50, cool_down=1.0),
+        journal=tmp_path / "journal",
+        seed=3,
+        freeze_file=tmp_path / "freeze",
+        freeze_signals=False,
+        metrics_port=0,
+        metrics_host="127.0.0.1",
+        cluster=Local(),
+        record=lambda decision, _: heard.append(decision),
+        switch=switch,
+    )
+    with made:
+        until("the story is over", session.over.is_set)
+    held = made.settings
+    assert made.policy == create("static", {"slots": 2})
+    assert (held.mode, held.period, held.window, held.seed) == ("act", 5.0, 20.0, 3)
+    assert held.guards == Guards(minimum=2, maximum=9, cool_down=1.0)
+    assert (held.journal, held.freeze_file) == (tmp_path / "journal", tmp_path / "freeze")
+    assert (held.metrics_port, held.metrics_host) == (0, "127.0.0.1")
+    assert (held.freeze_signals, held.heartbeat) == (False, 7.0)
+    assert made.switch is switch and len(heard) == 1
+    assert session.requests == [2]
+
+
+class Local:
+    """A cluster that makes the engine of its applications."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    def engine(self, spark: Any, *, window: float, arrivals: bool) -> ApplicationEngine:
+        self.asked.append({"window": window, "arrivals": arrivals})
+        return FakeEngine(spark, window=window, arrivals=arrivals)
+
+
+@pytest.mark.parametrize(("policy", "arrivals"), [("ds2", False), ("mead", True)])
+def test_a_cluster_makes_the_engine(policy: str, arrivals: bool) -> None:
+    cluster = Local()
+    made = Autoscaler(FakeSession([]), policy, period="30s", cluster=cluster)
+    assert cluster.asked == [{"window": 30.0, "arrivals": arrivals}]
+    assert made._engine.pool.limits == (1, 80)
+
+
+def test_a_policy_is_an_object_or_a_name() -> None:
+    with without_spark():
+        made = Autoscaler(FakeSession([]), DS2(), min_executors=1, max_executors=8, mode="act")
+        assert made.policy == DS2() and made.settings.policy == "ds2"
+        assert Autoscaler(FakeSession([]), "ds2").policy == DS2()
+
+
+def test_everything_else_goes_by_config() -> None:
+    said = {"heartbeat": "1 min", "policy": {"name": "static", "slots": 5}, "guards.drain": "none"}
+    with without_spark():
+        made = Autoscaler(FakeSession([]), max_executors=8, config=said)
+    assert (made.settings.heartbeat, made.guards.drain, made.guards.maximum) == (60.0, None, 8)
+    assert made.policy == create("static", {"slots": 5})
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("max_executor", r"'max_executor'; did you mean 'max_executors'\? Known: cluster, config,"),
+        ("freezefile", r"did you mean 'freeze_file'\?"),
+        ("heartbeat", r"heartbeat is a key of config: config=\{'heartbeat': 8\}"),
+    ],
+)
+def test_an_unknown_parameter_is_refused_with_the_nearest(name: str, says: str) -> None:
+    wrong: Any = {name: 8}
+    with without_spark(), pytest.raises(InputError, match=says):
+        Autoscaler(FakeSession([]), **wrong)
 
 
 def test_on_spark_a_rescale_stops_nothing() -> None:

@@ -60,10 +60,10 @@ class Session:
             "runId": run, "name": run, "batchId": i, "timestamp": at, "batchDuration": 500,
             "numInputRows": 20_000, "sources": [{"endOffset": offset, "latestOffset": offset}],
         }  # fmt: skip
-        self.listener.ears.progress(document)
+        self.listener.callbacks.progress(document)
 
     def end(self, run: str) -> None:
-        self.listener.ears.ended(run)
+        self.listener.callbacks.ended(run)
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+import tomllib
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,39 @@ def loaded(
     **given: Any,
 ) -> Settings:
     return load(file, environment=env or {}, spark=spark, given=given)
+
+
+def test_a_mapping_says_what_a_file_says(file: Path) -> None:
+    document = tomllib.loads(FILE)
+    flat: dict[str, Any] = {"guards.cool_down": "2 min", "guards.step_up": "none", "policy": "ds2+"}
+    flat |= {"policy.catch_up": "10 min", "blackouts": ["22:00-06:30"], "period": "30s"}
+    of_file = loaded(file)
+    for config in (document, {**flat, "mode": "act", "max_executors": 12}):
+        made = load(config, environment={})
+        assert made == replace(of_file, file=None, origins=made.origins)
+        assert set(made.origins.values()) == {"program", "default on Spark"}
+
+
+def test_a_mapping_is_stronger_than_the_environment_and_weaker_than_a_single_value() -> None:
+    env = {"PENSTOCK_MAX_EXECUTORS": "5", "PENSTOCK_PERIOD": "9s", "PENSTOCK_SEED": "4"}
+    config = {"max_executors": 6, "period": "8s"}
+    made = load(config, environment=env, given={"period": 7})
+    assert (made.guards.maximum, made.period, made.seed) == (6, 7.0, 4)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"max_executor": 8}, "unknown key max_executor; did you mean 'max_executors'"),
+        ({"guards": {"cooldown": 8}}, "unknown key guards.cooldown; did you mean 'guards.cool_d"),
+        ({"guards": 8}, "guards = 8 must be Guards, or in config a table of them"),
+        ({"policy": {"name": "ds2", "slots": 8}}, "unknown parameter of policy ds2 'slots'"),
+        ({"guards": {"cool_down": "soon"}}, "guards.cool_down = 'soon' must be a duration"),
+    ],
+)
+def test_a_mapping_with_a_mistake_is_refused(config: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        load(config, environment={})
 
 
 def test_without_anything_the_guards_of_production_hold() -> None:

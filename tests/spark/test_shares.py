@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,13 +17,13 @@ class Cluster:
 
     quotas: dict[str, float | None]
     nominal: float | None = 0.5
-    limited: bool = True
+    ours: bool = True
     nominals: dict[str, float] = field(default_factory=dict)
     set: list[tuple[str, float]] = field(default_factory=list)
 
     @property
-    def spec(self) -> Any:
-        return SimpleNamespace(cpu_share=self.nominal)
+    def limited(self) -> bool:
+        return self.ours and self.nominal is not None
 
     def executors(self, app: str) -> dict[str, int]:
         assert app == "app-1"
@@ -76,7 +75,8 @@ def test_executors_that_were_promised_unequal_cpu_keep_the_proportion() -> None:
 
 
 @pytest.mark.parametrize(
-    "cluster", [None, Cluster({"0": None}, limited=False), Cluster({"0": None}, nominal=None)]
+    "cluster",
+    [None, Cluster({"0": None}, ours=False), Cluster({"0": None}, nominal=None)],
 )
 def test_where_quotas_are_not_ours_it_says_so_and_full_cpu_is_no_request(cluster: Any) -> None:
     shares = shares_of(cluster)

@@ -32,7 +32,7 @@ from penstock.policies import DS2, Dhalion
 from penstock.policies.signals.bottleneck import bottlenecks
 from penstock.simulator import queries
 from penstock.spark.split import wire
-from penstock.spark.split.engine import Part, SplitEngine, merged
+from penstock.spark.split.engine import ApplicationSeen, SplitEngine, merged
 from penstock.spark.split.wire import Address, Server, ask
 
 CHAIN = Pipeline(
@@ -56,7 +56,7 @@ def application(
     slots: int = 2,
     busy: float = 0.5,
     most_rows: int | None = 1000,
-) -> Part:
+) -> ApplicationSeen:
     """An application whose stages have these arrival and service rates."""
     executors = tuple(Slot(id=str(n)) for n in range(slots))
     names = [f"stage{n}" for n in range(len(stages))]
@@ -77,10 +77,10 @@ def application(
         },
         execution="micro-batch",
     )
-    return Part(seen=seen, slots=executors, most_rows=most_rows)
+    return ApplicationSeen(seen=seen, slots=executors, most_rows=most_rows)
 
 
-def parts(**changed: Part) -> dict[str, Part]:
+def parts(**changed: ApplicationSeen) -> dict[str, ApplicationSeen]:
     plain = {name: application((100.0, 200.0), out=100.0) for name in CHAIN.operators}
     return plain | changed
 
@@ -152,7 +152,7 @@ def test_records_that_wait_between_applications_count_as_lag() -> None:
 
 
 def test_an_application_without_a_batch_is_not_measured_but_has_slots() -> None:
-    silent = Part(seen=None, slots=(Slot(id="0"),))
+    silent = ApplicationSeen(seen=None, slots=(Slot(id="0"),))
     seen = merged(CHAIN, parts(sink=silent), now=100.0)
     assert "sink" not in seen.operators
     assert len(seen.pools["sink"]) == 1
@@ -283,7 +283,7 @@ def test_bad_addresses(text: str) -> None:
 class FakeMember:
     """Answers as an application would, and remembers what it was told."""
 
-    def __init__(self, place: Path, part: Part, *, refuses: bool = False) -> None:
+    def __init__(self, place: Path, part: ApplicationSeen, *, refuses: bool = False) -> None:
         self.part, self.refuses, self.told = part, refuses, list[Any]()
         self.address = Address.parse(place)
         self.server = Server(self.address, self.answer)

@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from io import TextIOWrapper
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,7 +40,7 @@ from penstock.cli.simulate import simulate
 from penstock.cli.sites import sites
 from penstock.cli.validate import validate
 from penstock.cli.workload import workload
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, missing
 
 PRODUCT: Mapping[str, Callable[..., Any]] = {
     "demo": demo,
@@ -139,6 +139,8 @@ def main() -> None:
             _fail("interrupted", INTERRUPTED)
         raise
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (lack := missing(error)) is not None:
+            _fail(str(lack), lack.exit_code)
         _fail(
             f"{type(error).__name__}: {error}\nThis is not expected. Set PENSTOCK_DEBUG=1 to see "
             "where it happened; `penstock doctor` tells what this machine has.",
@@ -146,7 +148,7 @@ def main() -> None:
         )
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     if os.environ.get("PENSTOCK_DEBUG", "") not in ("", "0"):
         traceback.print_exc()
     typer.secho("error: ", fg="red", bold=True, err=True, nl=False)

@@ -4,7 +4,7 @@
 
     PenstockError               exit code 1: the work failed
     ├── InputError              exit code 2: a value, key or file the user gave is wrong
-    ├── MissingError            exit code 3: this machine lacks something (Java, root, a broker)
+    ├── MissingError            exit code 3: this machine lacks something (Java, root, an extra)
     └── EngineError             exit code 1: an engine could not observe or act
         ├── NotReady            nothing has been measured yet: ordinary at the start
         └── FrozenError         the kill switch was put on right before acting
@@ -15,7 +15,7 @@ A message gives the value, the bound it broke and the way out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class PenstockError(Exception):
@@ -65,3 +65,29 @@ def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return InputError(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}")
+
+
+EXTRAS: Mapping[str, str] = {
+    "scipy": "models",
+    "numba": "sim",
+    "matplotlib": "sim",
+    "pyarrow": "lab",
+    "pyspark": "spark",
+    "py4j": "spark",
+    "confluent_kafka": "kafka",
+}
+"""The extra that brings each package which a plain installation does without."""
+
+
+def missing(error: ModuleNotFoundError) -> MissingError | None:
+    """The way to get a package that an extra brings; ``None`` if no extra brings this one.
+
+    >>> str(missing(ModuleNotFoundError(name="scipy.linalg")))
+    "scipy is not installed. pip install 'penstock[models]'"
+    """
+    package = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(package)
+    if extra is None:
+        return None
+    name = package.replace("_", "-")
+    return MissingError(f"{name} is not installed. pip install 'penstock[{extra}]'")

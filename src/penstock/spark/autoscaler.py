@@ -4,40 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
-from penstock.core.errors import InputError
+from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Mode, State
 from penstock.core.ports import Policy, wants_arrivals
-from penstock.lab.clusters.standalone.cluster import LocalCluster
-from penstock.lab.sites.cluster import SiteCluster
-from penstock.lab.sites.engine import SiteEngine
 from penstock.policies import create, name_of, parameters_of, spark_dra
 from penstock.spark.controller import Controller
 from penstock.spark.engine import SparkEngine
 from penstock.spark.freeze import KillSwitch
-from penstock.spark.settings.keys import SPARK
+from penstock.spark.ports import ApplicationEngine, Cluster
+from penstock.spark.settings.keys import KEYS, SPARK
 from penstock.spark.settings.settings import PRODUCTION, Settings, load, with_policy
 
 __all__ = ["PRODUCTION", "Autoscaler"]
+
+IN_VIEW = ("min_executors", "max_executors", "mode", "period", "journal", "config")
+
+
+class Others(TypedDict, total=False):
+    """What an Autoscaler takes besides the parameters in view.
+
+    parameters: of a policy that is given by its name
+    window: seconds of finished batches that a decision looks at; the period, if not given
+    guards: all guards as one value
+    seed: of a policy that draws at random
+    freeze_file: while this file exists, nothing is done
+    freeze_signals: SIGUSR1 freezes, SIGUSR2 thaws
+    metrics_port: port for Prometheus; 0 for any free one
+    metrics_host: address that the port is bound to
+    cluster: what runs the executors, if it offers more than Spark does: their CPU, their places
+    record: called with each decision
+    switch: a kill switch that is shared with others
+    """
+
+    parameters: Mapping[str, Any] | None
+    window: float | str | None
+    guards: Guards | None
+    seed: int | None
+    freeze_file: Path | str | None
+    freeze_signals: bool | None
+    metrics_port: int | None
+    metrics_host: str | None
+    cluster: Cluster | None
+    record: Callable[[Decision, State], None] | None
+    switch: KillSwitch | None
+
+
+NO_KEYS = ("cluster", "record", "switch")  # objects of the program: no file can name them
 
 
 class Autoscaler(Controller):
     """Watches the streaming queries of a session and, if allowed, resizes its executors.
 
-    ``mode="advise"`` (the default) only says what it would do and why, on the logger
-    ``penstock`` and in the journal; ``mode="act"`` also does it. Whatever goes wrong in a
-    policy, in a metric or in Spark's REST interface is logged and never reaches the query::
+    ::
 
-        with Autoscaler(spark, policy="ds2", min_executors=1, max_executors=8):
+        from penstock import Autoscaler
+        from penstock.policies import DS2
+
+        with Autoscaler(spark, DS2(), min_executors=1, max_executors=8, mode="act"):
             query.awaitTermination()
 
-    What is not given here comes from ``config`` (a TOML file), ``PENSTOCK_*`` variables or
-    ``spark.penstock.*``; every key is in docs/configuration.md. ``config`` may also be ready
-    ``Settings``. Besides: ``guards`` all of them as one value · ``cluster`` the local cluster, if
-    it is one of ours, for the CPU of each executor and, where it has sites, their places ·
-    ``record`` called with each decision · ``switch`` a kill switch that is shared with others.
+    ``mode="advise"`` (the default) only says what it would do and why, on the logger
+    ``penstock`` and in the journal; ``mode="act"`` also does it. Whatever goes wrong in a
+    policy, in a metric or in Spark's REST interface is logged and never reaches the query.
+
+    policy: an object, or a name of ``penstock policies``; DS2 if not given
+    min_executors, max_executors: nothing goes below or above
+    period: time between decisions, in seconds or as ``"30s"``
+    journal: file for the decisions; a restart goes on from it
+    config: everything else: a TOML file, a mapping with the same keys, or ready ``Settings``
+    others: see :class:`Others`; most of them are keys of ``config`` too
+
+    What is not given here comes from ``PENSTOCK_*`` variables, ``spark.penstock.*`` or their
+    configuration file; every key is in docs/configuration.md.
     """
 
     def __init__(
@@ -45,42 +86,26 @@ class Autoscaler(Controller):
         spark: Any,
         policy: str | Policy | None = None,
         *,
-        config: Path | str | Settings | None = None,
-        parameters: Mapping[str, Any] | None = None,
         min_executors: int | None = None,
         max_executors: int | None = None,
         mode: Mode | None = None,
-        period: float | None = None,
-        window: float | None = None,
-        guards: Guards | None = None,
+        period: float | str | None = None,
         journal: Path | str | None = None,
-        seed: int | None = None,
-        freeze_file: Path | str | None = None,
-        freeze_signals: bool | None = None,
-        metrics_port: int | None = None,
-        metrics_host: str | None = None,
-        cluster: LocalCluster | SiteCluster | None = None,
-        record: Callable[[Decision, State], None] | None = None,
-        switch: KillSwitch | None = None,
+        config: Path | str | Mapping[str, Any] | Settings | None = None,
+        **others: Unpack[Others],
     ) -> None:
+        _refuse_unknown(others)
         given = {
             "policy": policy if isinstance(policy, str) else None,
-            "parameters": parameters,
-            "guards": guards,
             "min_executors": min_executors,
             "max_executors": max_executors,
             "mode": mode,
             "period": period,
-            "window": window,
             "journal": journal,
-            "seed": seed,
-            "freeze_file": freeze_file,
-            "freeze_signals": freeze_signals,
-            "metrics_port": metrics_port,
-            "metrics_host": metrics_host,
+            **{name: value for name, value in others.items() if name not in NO_KEYS},
         }
         own = None if policy is None or isinstance(policy, str) else policy
-        if own is not None and parameters:
+        if own is not None and others.get("parameters"):
             raise InputError("parameters go with a policy's name; this policy is an object already")
         if own is not None and name_of(own) == spark_dra.NAME:
             raise spark_dra.refused("in an Autoscaler")
@@ -90,11 +115,12 @@ class Autoscaler(Controller):
         self._spark = spark
         window = settings.window or settings.period
         arrivals = wants_arrivals(own or create(settings.policy, settings.parameters))
-        self._engine: SparkEngine | SiteEngine
-        if isinstance(cluster, SiteCluster):
-            self._engine = SiteEngine(spark, cluster, window=window, arrivals=arrivals)
+        cluster = others.get("cluster")
+        self._engine: ApplicationEngine
+        if cluster is not None:
+            self._engine = cluster.engine(spark, window=window, arrivals=arrivals)
         else:
-            self._engine = SparkEngine(spark, window=window, cluster=cluster, arrivals=arrivals)
+            self._engine = SparkEngine(spark, window=window, arrivals=arrivals)
         self._engine.pool.limits = (settings.guards.minimum, settings.guards.maximum)
         self._engine.pool.frozen = self._why_not
         if settings.mode == "act":
@@ -104,12 +130,12 @@ class Autoscaler(Controller):
             settings,
             what=str(spark.sparkContext.applicationId),
             policy=own,
-            record=record,
-            switch=switch,
+            record=others.get("record"),
+            switch=others.get("switch"),
         )
 
     @classmethod
-    def from_settings(cls, spark: Any, settings: Settings, **others: Any) -> Autoscaler:
+    def from_settings(cls, spark: Any, settings: Settings, **others: Unpack[Others]) -> Autoscaler:
         """An Autoscaler with ready settings; ``others`` are ``cluster``, ``record``, ``switch``."""
         return cls(spark, config=settings, **others)
 
@@ -122,7 +148,18 @@ class Autoscaler(Controller):
         return "the session was stopped" if self._spark.sparkContext._jsc is None else None
 
 
-def _settings(spark: Any, config: Path | str | Settings | None, given: dict[str, Any]) -> Settings:
+def _refuse_unknown(others: Mapping[str, Any]) -> None:
+    for name in others:
+        if name in Others.__annotations__:
+            continue
+        if name in KEYS:
+            raise InputError(f"{name} is a key of config: config={{{name!r}: {others[name]!r}}}")
+        raise unknown("parameter of Autoscaler", name, [*IN_VIEW, *Others.__annotations__])
+
+
+def _settings(
+    spark: Any, config: Path | str | Mapping[str, Any] | Settings | None, given: dict[str, Any]
+) -> Settings:
     if isinstance(config, Settings):
         said = sorted(key for key, value in given.items() if value is not None)
         if said:

@@ -7,14 +7,15 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Protocol, Self
+from typing import Self
 
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.loop import Decision, Loop, State
-from penstock.core.ports import Engine, Policy
+from penstock.core.ports import Policy
 from penstock.history.journal import Header
 from penstock.policies import create
 from penstock.spark.freeze import KillSwitch
+from penstock.spark.ports import LiveEngine
 from penstock.spark.reporting import Reporter
 from penstock.spark.settings.settings import Settings
 
@@ -22,20 +23,6 @@ log = logging.getLogger("penstock")
 
 _acting: dict[str, Controller] = {}  # by what they act on: two that act would undo each other
 _acting_lock = threading.Lock()
-
-
-class LiveEngine(Engine, Protocol):
-    """An engine of something that runs by itself; ``stopped`` ends a wait."""
-
-    stopped: threading.Event
-
-    def attach(self) -> None:
-        """Begin to listen."""
-        ...
-
-    def detach(self) -> None:
-        """Stop listening and end any wait."""
-        ...
 
 
 class Controller:

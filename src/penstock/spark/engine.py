@@ -17,9 +17,9 @@ from penstock.batches.values import Batch, Executor, Stage
 from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.act.shares import FULL, CpuShares
+from penstock.spark.ports import CpuLimited
 from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.read.progress import ProgressLog
 from penstock.spark.read.rest import Rest
@@ -30,10 +30,11 @@ POLL = 0.5  # seconds between looks while an action is timed
 class SparkEngine:
     """All streaming queries of one session, as one pipeline on one pool of executors.
 
-    ``window`` seconds of finished batches that an observation covers · ``cluster`` measures the
-    CPU of each executor and can change it, if it is ours; else it is taken from what the tasks
-    report · ``arrivals`` whether to keep the newest arrivals, for policies that want them ·
-    ``stopped`` ends a wait.
+    window: seconds of finished batches that an observation covers
+    cluster: measures the CPU of each executor and can change it; without one the CPU is taken
+        from what the tasks report
+    arrivals: whether to keep the newest arrivals, for policies that want them
+    stopped: ends a wait
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class SparkEngine:
         spark: Any,
         *,
         window: float = 15.0,
-        cluster: LocalCluster | None = None,
+        cluster: CpuLimited | None = None,
         arrivals: bool = False,
     ) -> None:
         if not window > 0:

@@ -39,8 +39,10 @@ class World:
     sparkContext: FakeSpark = field(default_factory=FakeSpark)  # noqa: N815 (Spark's name)
 
     def __post_init__(self) -> None:
-        self.sites = SimpleNamespace(rtt=LatencyMap(["home", "far"], [[0, 0.1], [0.1, 0]]))
-        self.spark = SimpleNamespace(worker_of=self.worker_of)
+        self.cpu: Any = None
+        self.home = self.spec.home
+        self.rtt = LatencyMap(["home", "far"], [[0, 0.1], [0.1, 0]])
+        self.prices = {site.name: site.price for site in self.spec.sites}
         for worker in list(self.workers):
             self.come(worker)
 
@@ -62,10 +64,10 @@ class World:
         self.ended.append(name)
         del self.workers[name]
 
-    def worker_of(self, id: str, app: str) -> str:
-        if id not in self.worker_by:
+    def worker_of(self, executor_id: str, app: str | None = None) -> str:
+        if executor_id not in self.worker_by:
             raise InputError("no such executor")
-        return self.worker_by[id]
+        return self.worker_by[executor_id]
 
     # what Spark does
 
@@ -117,8 +119,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 @pytest.fixture
 def engine(world: World) -> SiteEngine:
-    cluster: Any = world
-    return SiteEngine(world, cluster)
+    return SiteEngine(world, world)
 
 
 def acting(engine: SiteEngine) -> bool:

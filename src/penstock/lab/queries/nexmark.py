@@ -26,10 +26,10 @@ from penstock.lab.queries.running import (
     start_query,
     stop,
     wait_until_final,
-    watermark_of,
 )
 from penstock.lab.sources.kafka import KafkaTopics
 from penstock.lab.sources.nexmark import batch, stream
+from penstock.spark.read.progress import watermark_of
 from penstock.workloads.nexmark import NexmarkStream
 
 if TYPE_CHECKING:

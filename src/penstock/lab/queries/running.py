@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.kafka.records import complete_rows
 from penstock.lab.queries.nexmark_queries import NexmarkQuery
+from penstock.spark.read.progress import watermark_of
 from penstock.workloads.nexmark import NexmarkStream
 
 if TYPE_CHECKING:
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 MARGIN = 0.001  # seconds; event times are cut to whole microseconds
 LOOK = 0.1  # seconds between two looks
 STOP_SECONDS = 10.0
-
-
-def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
-    """The watermark of a batch in epoch seconds; ``None`` without a batch or an event so far."""
-    text = (progress or {}).get("eventTime", {}).get("watermark")
-    seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
-    return seconds or None
 
 
 def consumed_of(progress: Mapping[str, Any] | None) -> tuple[int, ...]:

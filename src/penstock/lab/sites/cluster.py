@@ -19,12 +19,14 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.core.errors import EngineError, InputError
+from penstock.core.latency import LatencyMap
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.clusters.standalone.daemons import Post
 from penstock.lab.host.java import find_java, find_spark
+from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.network import Sites
 from penstock.lab.sites.spec import SitesSpec
 
@@ -81,6 +83,30 @@ class SiteCluster:
         """The sites as they are now."""
         return self.sites.spec
 
+    @property
+    def cpu(self) -> LocalCluster:
+        """What measures and limits the CPU of its executors: the Spark cluster."""
+        return self.spark
+
+    @property
+    def home(self) -> str:
+        """The site of the master and the driver."""
+        return self.spec.home
+
+    @property
+    def rtt(self) -> LatencyMap:
+        """The measured round trips between sites."""
+        return self.sites.rtt
+
+    @property
+    def prices(self) -> dict[str, float]:
+        """The price of a slot at each site."""
+        return {site.name: site.price for site in self.spec.sites}
+
+    def worker_of(self, executor_id: str, app: str | None = None) -> str | None:
+        """The name of the worker that started an executor; ``None`` if it is gone."""
+        return self.spark.worker_of(executor_id, app)
+
     def site_at(self, host: str) -> str:
         """The site that has an address; the address itself if none has."""
         return next((name for name, at in self.sites.addresses.items() if at == host), host)
@@ -106,6 +132,10 @@ class SiteCluster:
     def remove_worker(self, name: str) -> None:
         """End a worker; decommission its executor first, or its tasks fail and are repeated."""
         self.spark.remove_worker(name)
+
+    def engine(self, spark: Any, *, window: float = 15.0, arrivals: bool = False) -> SiteEngine:
+        """The engine of a session on this cluster, which chooses sites."""
+        return SiteEngine(spark, self, window=window, arrivals=arrivals)
 
     def conf(self) -> dict[str, str]:
         """Spark configuration for an application that begins on all slots that are there."""

@@ -16,9 +16,9 @@ from penstock.batches.snapshot import POOL
 from penstock.batches.values import Executor
 from penstock.core.errors import EngineError, InputError
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.lab.sites.cluster import SiteCluster
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.engine import POLL, SparkEngine
+from penstock.spark.ports import Placer
 
 log = logging.getLogger("penstock")
 
@@ -36,9 +36,9 @@ class SiteEngine:
     """
 
     def __init__(
-        self, spark: Any, cluster: SiteCluster, *, window: float = 15.0, arrivals: bool = False
+        self, spark: Any, cluster: Placer, *, window: float = 15.0, arrivals: bool = False
     ) -> None:
-        self._spark = SparkEngine(spark, window=window, cluster=cluster.spark, arrivals=arrivals)
+        self._spark = SparkEngine(spark, window=window, cluster=cluster.cpu, arrivals=arrivals)
         self._cluster = cluster
         self.stopped: threading.Event = self._spark.stopped
         self._application: str = spark.sparkContext.applicationId
@@ -74,14 +74,14 @@ class SiteEngine:
         """The last finished batches of all queries, and where the slots are."""
         self._go_on()
         seen = self._spark.observe()
-        cluster, spec = self._cluster, self._cluster.spec
+        cluster = self._cluster
         return replace(
             seen,
             pools={pool: self._at_sites(slots) for pool, slots in seen.pools.items()},
             acting=seen.acting or self.acting,
             free_nodes=tuple(site for site, free in cluster.room().items() for _ in range(free)),
-            rtt=cluster.sites.rtt,
-            prices={site.name: site.price for site in spec.sites},
+            rtt=cluster.rtt,
+            prices=cluster.prices,
         )
 
     def slots(self) -> tuple[Slot, ...]:
@@ -182,7 +182,7 @@ class SiteEngine:
 
     def _worker_of(self, executor: str) -> str | None:
         try:
-            return self._cluster.spark.worker_of(executor, self._application)
+            return self._cluster.worker_of(executor, self._application)
         except InputError:  # it has just left
             return None
 
@@ -191,7 +191,7 @@ class SiteEngine:
 
     def _room_by_distance(self) -> dict[str, int]:
         """Free slots by site, those next to home first."""
-        room, rtt, home = self._cluster.room(), self._cluster.sites.rtt, self._cluster.spec.home
+        room, rtt, home = self._cluster.room(), self._cluster.rtt, self._cluster.home
         return {site: room[site] for site in sorted(room, key=lambda s: rtt.between(home, s))}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from penstock.core.errors import EngineError, InputError
-from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.spark.ports import CpuLimited
 
 FULL = 1.0
 
@@ -13,11 +13,11 @@ FULL = 1.0
 class CpuShares:
     """What share of its nominal CPU each executor of an application may use; all have the same.
 
-    Only a local cluster of ours with CPU quotas can change it. No process restarts; a new quota
-    holds within a tenth of a second.
+    Only a cluster with CPU quotas of ours can change it. No process restarts; a new quota holds
+    within a tenth of a second.
     """
 
-    def __init__(self, cluster: LocalCluster | None, application: str) -> None:
+    def __init__(self, cluster: CpuLimited | None, application: str) -> None:
         self._cluster, self._application = cluster, application
         self.now = FULL
 
@@ -28,7 +28,7 @@ class CpuShares:
         if not 0.0 < share <= FULL:
             raise EngineError(f"a CPU share of {share} is outside (0, 1]")
         cluster = self._cluster
-        if cluster is None or not cluster.limited or cluster.spec.cpu_share is None:
+        if cluster is None or not cluster.limited:
             raise EngineError(
                 f"cannot give executors {share:.0%} of their CPU: their quotas are not ours to "
                 "change. Use a local cluster with quotas (penstock run --local-cluster), or "
@@ -40,7 +40,7 @@ class CpuShares:
     def keep(self) -> None:
         """Give it to executors that have come or have warmed up since."""
         cluster = self._cluster
-        if cluster is None or cluster.spec.cpu_share is None or not cluster.limited:
+        if cluster is None or not cluster.limited:
             return
         for executor in cluster.executors(self._application):
             with contextlib.suppress(InputError, EngineError):  # it has left

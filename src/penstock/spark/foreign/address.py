@@ -23,8 +23,10 @@ LISTED = 10  # applications that an error names
 class Application:
     """One application and where its interface is.
 
-    ``base`` the UI's address without a slash at its end · ``attempt`` on YARN, where an
-    application may have several · ``spark`` the version · ``ended`` whether it has.
+    base: the UI's address without a slash at its end
+    attempt: on YARN, where an application may have several
+    spark: the version of Spark
+    ended: whether the application has
     """
 
     base: str

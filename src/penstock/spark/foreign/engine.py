@@ -32,8 +32,9 @@ _SETTINGS = ("spark.master", "spark.dynamicAllocation.enabled", "spark.sql.shuff
 class Watched:
     """What is watched, as it was at the start; ``None`` where the application does not tell.
 
-    ``executors`` alive (cores of the driver on ``local[n]``) and the ``cores`` of each ·
-    ``queries`` that ran a batch within the last two minutes.
+    executors: those alive, or the cores of the driver on ``local[n]``
+    cores: of each executor
+    queries: those that ran a batch within the last two minutes
     """
 
     application: Application
@@ -48,9 +49,10 @@ class Watched:
 class ForeignEngine:
     """Observes one application from outside; ``apply`` refuses.
 
-    ``window`` seconds of finished batches that an observation covers · ``arrivals`` whether to
-    keep the newest arrivals · ``ended`` why there will be no more observations · ``stopped`` ends
-    a wait.
+    window: seconds of finished batches that an observation covers
+    arrivals: whether to keep the newest arrivals
+    ended: why there will be no more observations
+    stopped: ends a wait
 
     An observation that fails leaves a gap, and a batch with a gap in it would look cheaper than it
     was. So the next one starts afresh, with batches that begin after it.

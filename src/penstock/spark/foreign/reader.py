@@ -87,9 +87,13 @@ class Reader:
 class Execution:
     """One SQL execution; what a streaming query runs per batch is one or several of them.
 
-    ``start``, ``end`` seconds since the epoch · ``rows`` that each of the stream's scans read in
-    it, ``None`` where its plan does not tell · ``state`` its stateful operators, in the order of
-    the flow, with the rows and (rounded by Spark) the bytes that they hold together.
+    query: the name of the query
+    run_id, batch: which batch it belongs to; ``None`` if it is no part of a stream
+    running, failed: how it stands
+    start, end: seconds since the epoch
+    rows: what each of the stream's scans read in it; ``None`` where its plan does not tell
+    state: its stateful operators, in the order of the flow
+    state_rows, state_bytes: what they hold together; the bytes are rounded by Spark
     """
 
     id: int

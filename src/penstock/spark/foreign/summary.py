@@ -23,11 +23,13 @@ class Range:
 class Summary:
     """All decisions of one session of advice.
 
-    ``ticks`` decisions made · ``sized`` those of them that could say a size · ``acted`` those
-    that would have changed it · ``present``, ``target`` executors that there were and that were
-    advised, at the sized ones · ``hours`` executor-hours that the advice would have added
-    (negative: saved), each decision held until the next one, the last until the end; ``None``
-    where no time passed between them.
+    ticks: decisions made
+    sized: those of them that could say a size
+    acted: those that would have changed it
+    seconds: from the first decision to the end
+    present, target: executors that there were and that were advised, at the sized ones
+    hours: executor-hours that the advice would have added (negative: saved), each decision held
+        until the next one, the last until the end; ``None`` where no time passed between them
     """
 
     ticks: int

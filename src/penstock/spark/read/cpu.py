@@ -1,27 +1,12 @@
-"""The CPU that executors use, from the local cluster that runs them."""
+"""The CPU that executors use, from the cluster that runs them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-
-class Metered(Protocol):
-    """A cluster that knows what CPU its executors use, by application and executor."""
-
-    @property
-    def limited(self) -> bool:
-        """Whether its executors have CPU quotas, at the latest when they are warm."""
-        ...
-
-    def cpu_seconds(self, app: str | None = None) -> dict[str, float]:
-        """CPU seconds that each executor has used since it started."""
-        ...
-
-    def share(self, executor_id: str, app: str | None = None) -> float | None:
-        """The share of one core that an executor is limited to; ``None`` without a limit."""
-        ...
+from penstock.spark.ports import CpuMetered
 
 
 class CpuMeter:
@@ -31,7 +16,7 @@ class CpuMeter:
     that it is going to have, which says nothing about its load.
     """
 
-    def __init__(self, cluster: Metered) -> None:
+    def __init__(self, cluster: CpuMetered) -> None:
         self._cluster = cluster
         self._last: dict[str, _Reading] = {}
 

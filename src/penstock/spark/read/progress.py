@@ -42,6 +42,13 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     )
 
 
+def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
+    """The watermark of a batch in epoch seconds; ``None`` without a batch or an event so far."""
+    text = (progress or {}).get("eventTime", {}).get("watermark")
+    seconds = datetime.fromisoformat(text).timestamp() if text else 0.0
+    return seconds or None
+
+
 def _source(document: Mapping[str, Any]) -> Source:
     return Source(
         rows=int(document.get("numInputRows", 0)),
@@ -83,7 +90,7 @@ class ProgressLog:
     def attach(self, spark: Any) -> None:
         """Start listening; batches that the running queries remember come first."""
         self._listener = Listener(
-            Ears(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.forget)
+            Callbacks(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.forget)
         )
         spark.streams.addListener(self._listener)
         for query in spark.streams.active:
@@ -180,8 +187,13 @@ def _numbers(value: Any) -> Iterable[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ears:
-    """Who is told: ``progress`` with a document, ``idle`` and ``ended`` with a run id."""
+class Callbacks:
+    """What is called when a query has something to say.
+
+    progress: with the document of a batch
+    idle: with a run id and a time
+    ended: with a run id
+    """
 
     progress: Callable[[Mapping[str, Any]], None]
     idle: Callable[[str, str], None]
@@ -189,10 +201,10 @@ class Ears:
 
 
 class Listener:
-    """Passes events on to ``Ears``; give it to ``spark.streams.addListener``."""
+    """Passes events on to callbacks; give it to ``spark.streams.addListener``."""
 
-    def __init__(self, ears: Ears) -> None:
-        self.ears = ears
+    def __init__(self, callbacks: Callbacks) -> None:
+        self.callbacks = callbacks
         self._java: Any = None
 
     @property
@@ -203,27 +215,27 @@ class Listener:
 
             jvm: Any = SparkContext._jvm
             wrapper = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
-            self._java = wrapper(_Callbacks(self.ears))
+            self._java = wrapper(_JavaListener(self.callbacks))
         return self._java
 
 
-class _Callbacks:
+class _JavaListener:
     """The interface that the JVM calls, on a thread of py4j."""
 
-    def __init__(self, ears: Ears) -> None:
-        self._ears = ears
+    def __init__(self, callbacks: Callbacks) -> None:
+        self._callbacks = callbacks
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._ears.progress(json.loads(event.progress().json()))
+        self._callbacks.progress(json.loads(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        self._ears.idle(event.runId().toString(), event.timestamp())
+        self._callbacks.idle(event.runId().toString(), event.timestamp())
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        self._ears.ended(event.runId().toString())
+        self._callbacks.ended(event.runId().toString())
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)

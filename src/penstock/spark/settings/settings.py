@@ -1,7 +1,8 @@
 """The configuration of an Autoscaler: one frozen value, and where each part of it came from.
 
 From the weakest to the strongest: defaults, a TOML file, ``PENSTOCK_*`` variables,
-``spark.penstock.*`` of the session, what the program or the command line says.
+``spark.penstock.*`` of the session, what the program or the command line says: a mapping with the
+keys of a file, then single values.
 """
 
 from __future__ import annotations
@@ -41,8 +42,10 @@ ON_SPARK: Mapping[str, Any] = {"downtime": 0.0}
 class Settings:
     """Everything that can be configured; the keys are in docs/configuration.md.
 
-    ``parameters`` of the policy, all of them · ``guards`` with the limits and the blackout
-    windows in them · ``origins`` where each key came from, by its dotted name.
+    parameters: all those of the policy
+    guards: with the limits and the blackout windows in them
+    file: the configuration file that was read, if any
+    origins: where each key came from, by its dotted name
     """
 
     policy: str
@@ -92,7 +95,7 @@ class Settings:
 
 
 def load(
-    config: Path | str | None = None,
+    config: Path | str | Mapping[str, Any] | None = None,
     *,
     environment: Mapping[str, str] | None = None,
     spark: Mapping[str, str] | None = None,
@@ -101,16 +104,20 @@ def load(
 ) -> Settings:
     """The settings that hold, of a file, the environment, a Spark configuration and a program.
 
-    ``given`` by key, ``None`` means not given; ``guards`` as a whole value sets all of them ·
-    ``flags`` the name on the command line of each given key, for the errors. Without ``config``
-    the file is the one of ``spark.penstock.config`` or else of ``PENSTOCK_CONFIG``.
+    config: a file, or a mapping with the keys of one; without a file it is the one of
+        ``spark.penstock.config`` or else of ``PENSTOCK_CONFIG``
+    given: values by key, ``None`` means not given; ``guards`` as a whole value sets all of them
+    flags: the name on the command line of each given key, for the errors
     """
     environment = os.environ if environment is None else environment
-    path = config or config_of(environment, spark or {})
+    said = config if isinstance(config, Mapping) else {}
+    path = config if config and not isinstance(config, Mapping) else None
+    path = path or config_of(environment, spark or {})
     weakest_first = [
         of_file(Path(path)) if path else [],
         of_environment(environment),
         of_spark(spark or {}),
+        of_mapping(said),
         of_program(given or {}, flags or {}),
     ]
     return _merged(weakest_first, Path(path) if path else None)
@@ -276,10 +283,32 @@ def of_spark(conf: Mapping[str, str]) -> list[Said]:
     return found
 
 
+def of_mapping(config: Mapping[str, Any]) -> list[Said]:
+    """What a mapping of the program says: dotted keys, or tables as in a file.
+
+    >>> [(one.key, one.value) for one in of_mapping({"guards": {"cool_down": "2 min"}})]
+    [('guards.cool_down', 120.0)]
+    """
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in ("policy", "guards") and isinstance(value, Mapping):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            flat[key] = value
+    if "policy.name" in flat:
+        flat["policy"] = flat.pop("policy.name")
+    parameters = {k: flat.pop(k) for k in list(flat) if k.startswith(PARAMETER)}
+    flat["parameters"] = {k.removeprefix(PARAMETER): v for k, v in parameters.items()}
+    return of_program(flat, {})
+
+
 def of_program(given: Mapping[str, Any], flags: Mapping[str, str]) -> list[Said]:
-    """What a program or a command line says; ``None`` says nothing."""
+    """What a program or a command line says; ``None`` says nothing.
+
+    All guards as one value come first, so that single limits win over those in it.
+    """
     said: list[Said] = []
-    for key, value in given.items():
+    for key, value in sorted(given.items(), key=lambda item: item[0] != "guards"):
         if value is None:
             continue
         if key == "guards":
@@ -296,7 +325,9 @@ def of_program(given: Mapping[str, Any], flags: Mapping[str, str]) -> list[Said]
     return said
 
 
-def _of_guards(guards: Guards) -> list[Said]:
+def _of_guards(guards: Any) -> list[Said]:
+    if not isinstance(guards, Guards):
+        raise InputError(f"guards = {guards!r} must be Guards, or in config a table of them")
     values = {f"guards.{f.name}": getattr(guards, f.name) for f in fields(guards)}
     return [Said(key=_INSTEAD.get(k, k), value=v, origin=PROGRAM) for k, v in values.items()]
 

@@ -13,7 +13,7 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
 from penstock.core.pipeline import Pipeline
-from penstock.lab.clusters.standalone.cluster import LocalCluster
+from penstock.spark.ports import CpuMetered
 from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.split.wire import Address, Document, ask
 
@@ -23,9 +23,12 @@ log = logging.getLogger("penstock")
 class SplitEngine:
     """One application per operator of a pipeline, each on a pool of its own.
 
-    ``members`` where the application of each operator listens · ``cluster`` measures the CPU of
-    their executors, if it is ours. An application that does not answer makes an observation
-    fail: nobody decides on half a pipeline.
+    members: where the application of each operator listens
+    key: the secret of the connections, if others can reach them
+    cluster: measures the CPU of their executors
+
+    An application that does not answer makes an observation fail: nobody decides on half a
+    pipeline.
     """
 
     def __init__(
@@ -34,7 +37,7 @@ class SplitEngine:
         members: Mapping[str, Address],
         *,
         key: str | None = None,
-        cluster: LocalCluster | None = None,
+        cluster: CpuMetered | None = None,
     ) -> None:
         check(pipeline)
         if set(members) != set(pipeline.operators):
@@ -95,7 +98,7 @@ class SplitEngine:
     def _ask(self, name: str, question: Document) -> Document:
         return ask(self._members[name], question, key=self._key)
 
-    def _observed(self, name: str) -> Part:
+    def _observed(self, name: str) -> ApplicationSeen:
         answer = self._ask(name, {"ask": "observe"})
         seen = None if answer["seen"] is None else from_json(Snapshot, answer["seen"])
         slots = tuple(from_json(Slot, slot) for slot in answer["slots"])
@@ -103,7 +106,7 @@ class SplitEngine:
             used = meter.used(answer["application"], {slot.id: 1 for slot in slots})
             slots = tuple(replace(slot, cpu=used.get(slot.id)) for slot in slots)
             seen = None if seen is None else _with_cpu(seen, slots)
-        return Part(seen=seen, slots=slots, most_rows=answer["most_rows"])
+        return ApplicationSeen(seen=seen, slots=slots, most_rows=answer["most_rows"])
 
 
 def check(pipeline: Pipeline) -> None:
@@ -132,11 +135,13 @@ WINDOW = 1.0  # seconds, where no application has finished a batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What one application tells.
+class ApplicationSeen:
+    """What one application answered.
 
-    ``seen`` its own snapshot; ``None`` before its first batch, which may be long after that of
-    the operators above · ``slots`` its executors · ``most_rows`` that a batch may take.
+    seen: its own snapshot; ``None`` before its first batch, which may be long after that of the
+        operators above
+    slots: its executors
+    most_rows: the rows that a batch of it may take; ``None`` if there is no limit
     """
 
     seen: Snapshot | None
@@ -144,7 +149,7 @@ class Part:
     most_rows: int | None = None
 
 
-def merged(pipeline: Pipeline, parts: Mapping[str, Part], *, now: float) -> Snapshot:
+def merged(pipeline: Pipeline, parts: Mapping[str, ApplicationSeen], *, now: float) -> Snapshot:
     """One snapshot of the whole pipeline; operators without a batch so far are not measured."""
     told = {name: part for name, part in parts.items() if part.seen is not None}
     seen = [part.seen for part in told.values() if part.seen is not None]
@@ -179,7 +184,7 @@ def merged(pipeline: Pipeline, parts: Mapping[str, Part], *, now: float) -> Snap
     )
 
 
-def _operator(part: Part, source: bool) -> OperatorSeen:
+def _operator(part: ApplicationSeen, source: bool) -> OperatorSeen:
     """An application as one operator: its queries together, whatever stages they have."""
     seen = part.seen
     assert seen is not None

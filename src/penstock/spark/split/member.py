@@ -15,9 +15,9 @@ from penstock.batches.values import Executor
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, NotReady, PenstockError
 from penstock.core.model import Change
-from penstock.lab.queries.running import watermark_of
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.engine import SparkEngine
+from penstock.spark.read.progress import watermark_of
 from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
 
 LOOK = 0.5  # seconds between looks at an action in flight
@@ -41,12 +41,15 @@ class Member:
         with Member(spark, listen="/run/penstock/map.sock", max_executors=8):
             query.awaitTermination()
 
-    ``listen`` the path of a socket, or host:port with a ``key`` (else the environment's
-    ``PENSTOCK_KEY``) · ``max_executors`` the last gate, whatever the controller decides ·
-    ``window`` seconds of finished batches that an observation covers · ``most_rows`` that a
-    batch may take, if it is limited: what waits beyond it counts as a full buffer ·
-    ``agents`` whether agents beside the executors decide (docs/agents.md): then a wish for one
-    executor more or one fewer is carried out, and a controller's are refused; else the opposite.
+    listen: the path of a socket, or host:port
+    key: the secret of a host:port; if not given, ``PENSTOCK_KEY`` of the environment
+    min_executors, max_executors: the last gate, whatever the controller decides
+    window: seconds of finished batches that an observation covers
+    most_rows: rows that a batch may take, if they are limited: what waits beyond them counts as a
+        full buffer
+    agents: whether agents beside the executors decide (docs/agents.md): then a wish for one
+        executor more or one fewer is carried out, and a controller's are refused; else the
+        opposite
     """
 
     def __init__(

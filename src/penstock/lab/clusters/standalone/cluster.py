@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.clusters.standalone.daemons import (
@@ -43,6 +43,8 @@ from penstock.lab.host.java import class_data, find_java, find_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from penstock.spark.engine import SparkEngine
 
 __all__ = ["ClusterSpec", "LocalCluster"]
 
@@ -253,6 +255,12 @@ class LocalCluster:
         settle(session)
         self._wait_for_executors(session.sparkContext.applicationId, start_with)
         return session
+
+    def engine(self, spark: Any, *, window: float = 15.0, arrivals: bool = False) -> SparkEngine:
+        """The engine of a session on this cluster, which measures and limits its CPU."""
+        from penstock.spark.engine import SparkEngine  # here: who only starts one has no use for it
+
+        return SparkEngine(spark, window=window, cluster=self, arrivals=arrivals)
 
     def _wait_for_executors(self, app: str, count: int) -> None:
         deadline = time.monotonic() + START_SECONDS

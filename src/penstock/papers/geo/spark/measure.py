@@ -20,7 +20,8 @@ from penstock.lab.queries.geo_jobs import WINDOW
 from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.saturation import counted_batches, fresh_folder, lasted
 from penstock.papers.geo.spark.throughput import Throughput, throughput_of
-from penstock.spark.read.cpu import CpuMeter, Metered
+from penstock.spark.ports import CpuMetered
+from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.read.rest import Rest
 from penstock.workloads.patterns import Constant
 
@@ -34,7 +35,7 @@ def session_conf(partitions: int = PARTITIONS) -> dict[str, str]:
     return {"spark.sql.shuffle.partitions": str(partitions), **geo.STATE}
 
 
-class Cluster(Metered, Protocol):
+class Cluster(CpuMetered, Protocol):
     """Where the executors of a session run: a local cluster, or one of several sites."""
 
     @property
