@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.decentralized import Probabilistic
     from penstock.lab.agents.pipeline.operators import Pipeline
     from penstock.lab.agents.pipeline.outcome import Outcome, Sample
-    from penstock.lab.agents.pipeline.plan import Plan
+    from penstock.lab.agents.pipeline.run import Plan
 
 
 OUTCOME = "outcome.json"
@@ -92,8 +92,7 @@ def agents(
     One process per instance. At the end every record is accounted for, or it fails.
     """
     from penstock.lab.agents.pipeline.operators import Operator, Pipeline
-    from penstock.lab.agents.pipeline.plan import Plan
-    from penstock.lab.agents.pipeline.run import run
+    from penstock.lab.agents.pipeline.run import Plan, run
     from penstock.lab.agents.pipeline.sites import Site
     from penstock.report.runs import check_writable
 

@@ -15,8 +15,7 @@ import pytest
 from penstock.decentralized import Address
 from penstock.lab.agents import Operator, Pipeline
 from penstock.lab.agents.pipeline.outcome import Outcome
-from penstock.lab.agents.pipeline.plan import Plan
-from penstock.lab.agents.pipeline.run import Running, started
+from penstock.lab.agents.pipeline.run import Plan, Running, started
 from penstock.lab.agents.pipeline.sites import Site
 from tests.fakes.waiting import until
 
@@ -99,7 +98,7 @@ def whats(running: Running) -> list[str]:
 
 RUNNER = """
 import asyncio
-from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.run import Plan
 from penstock.lab.agents.pipeline.run import started
 from tests.lab.agents.test_processes import PIPELINE
 

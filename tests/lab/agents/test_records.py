@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
 from penstock.lab.agents import Operator, Pipeline
-from penstock.lab.agents.pipeline.plan import Plan
 from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
+from penstock.lab.agents.pipeline.run import Plan
 from penstock.lab.agents.pipeline.sites import Site
 from penstock.lab.agents.transport.frames import ids_of
 

@@ -33,7 +33,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.latency import LatencyMap
 from penstock.lab.host import leftovers, processes
 from penstock.lab.sites import namespaces, requirements
-from penstock.lab.sites.emulator import Emulator, Station
+from penstock.lab.sites.link import Emulator, Station
 from penstock.lab.sites.netem import Netem
 from penstock.lab.sites.ping import Mesh, Pair, open_socket, tolerance
 from penstock.lab.sites.spec import Site, SitesSpec

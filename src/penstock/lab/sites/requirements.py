@@ -10,7 +10,7 @@ from typing import Literal
 
 from penstock.core.errors import MissingError
 from penstock.lab.host.probes import Check
-from penstock.lab.sites import namespaces, tun
+from penstock.lab.sites import namespaces, switch
 from penstock.lab.sites.switch import PRIORITY
 
 TRY = {  # everything that emulation by netem does, on a small scale
@@ -32,7 +32,7 @@ class Possible:
 
     namespaces: str | None
     netem: str | None
-    tun: str | None
+    switch: str | None
     realtime: bool
 
     @property
@@ -43,7 +43,8 @@ class Possible:
         if self.netem is not None and self.tun is not None:
             return (
                 f"neither netem ({self.netem}) nor TUN ({self.tun}) can emulate delays: as root, "
-                f"mkdir -p {tun.DEVICE.parent}; mknod {tun.DEVICE} c 10 200; or load sch_netem"
+                f"mkdir -p {switch.DEVICE.parent}; mknod {switch.DEVICE} c 10 200; "
+                "or load sch_netem"
             )
         return None
 
@@ -122,9 +123,9 @@ def _netem() -> str | None:
 
 def _tun() -> str | None:
     try:
-        os.close(tun.open_device("probe"))
+        os.close(switch.open_device("probe"))
     except OSError as problem:
-        return f"{tun.DEVICE}: {problem.strerror}"
+        return f"{switch.DEVICE}: {problem.strerror}"
     return None
 
 

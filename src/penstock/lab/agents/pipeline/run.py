@@ -12,15 +12,15 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
-from penstock.lab.agents.pipeline.operators import SINK, SOURCE
+from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
 from penstock.lab.agents.pipeline.outcome import Action, Outcome, Sample
-from penstock.lab.agents.pipeline.plan import Plan
 from penstock.lab.agents.pipeline.process import address_of
-from penstock.lab.agents.pipeline.sites import HOST_ENDED, Post, opened
+from penstock.lab.agents.pipeline.sites import HOST_ENDED, Post, Site, opened
 from penstock.workloads.cosine import Cosine
 
 SAMPLE_SECONDS = 1.0
@@ -293,3 +293,35 @@ class Running:
 
     def _note(self, who: Address, what: str) -> None:
         self._actions.append(Action(time=round(self.now, 3), instance=str(who), what=what))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A run of agents.
+
+    ``most`` instances that a site can hold · ``patience`` seconds of silence after which a peer is
+    dialled again · ``grace`` seconds after the load within which everything must be done · ``kill``
+    which instance is killed half-way: any but a keeper, a keeper, or none.
+    """
+
+    pipeline: Pipeline = field(default_factory=Pipeline)
+    sites: tuple[Site, ...] = (Site(),)
+    seed: int = 0
+    most: int = 100
+    patience: float = 5.0
+    grace: float = 120.0
+    kill: Literal["any", "keeper"] | None = None
+
+    def __post_init__(self) -> None:
+        first = sum(self.pipeline.sizes.values())
+        if not self.sites:
+            raise InputError("a run needs a site; 127.0.0.1 is one")
+        if self.most * len(self.sites) < first:
+            raise InputError(
+                f"{first} instances at the start, but room for {self.most} at each of "
+                f"{len(self.sites)} sites; give --most"
+            )
+        if not self.patience > 0.0 or not self.grace > 0.0:
+            raise InputError(
+                f"patience {self.patience} and grace {self.grace} must be above 0 seconds"
+            )
