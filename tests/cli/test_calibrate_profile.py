@@ -23,7 +23,7 @@ from penstock.core.model import Change
 from penstock.lab.calibrate.profile import measure
 from penstock.lab.calibrate.profile.fit import fit
 from penstock.lab.calibrate.profile.measure import Measured
-from penstock.lab.calibrate.profile.plan import (
+from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LONGEST_BATCH,
     SHARES,

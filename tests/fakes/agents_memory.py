@@ -12,7 +12,7 @@ from penstock.decentralized import Address, wired
 from penstock.lab.agents.pipeline.agent import Agent
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
 from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.pipeline.stage import Sink, Source
+from penstock.lab.agents.pipeline.stages import Sink, Source
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place, Places
 

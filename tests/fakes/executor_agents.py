@@ -9,9 +9,9 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.agent import ExecutorAgent
+from penstock.lab.agents.executors.assignment import Seat, Seats
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.load import LoadMeter
-from penstock.lab.agents.executors.seats import Seat, Seats
 from penstock.lab.agents.executors.setup import Setup, Ways
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.decentralized import Probabilistic
     from penstock.lab.agents.pipeline.operators import Pipeline
-    from penstock.lab.agents.pipeline.outcome import Outcome, Sample
+    from penstock.lab.agents.pipeline.result import Outcome, Sample
     from penstock.lab.agents.pipeline.run import Plan
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.seats import MOST_LIVES, Seats
+from penstock.lab.agents.executors.assignment import MOST_LIVES, Seats
 from tests.fakes.agents_memory import run
 from tests.fakes.executor_agents import WAYS, Crew
 

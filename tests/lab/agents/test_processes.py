@@ -14,7 +14,7 @@ import pytest
 
 from penstock.decentralized import Address
 from penstock.lab.agents import Operator, Pipeline
-from penstock.lab.agents.pipeline.outcome import Outcome
+from penstock.lab.agents.pipeline.result import Outcome
 from penstock.lab.agents.pipeline.run import Plan, Running, started
 from penstock.lab.agents.pipeline.sites import Site
 from tests.fakes.waiting import until

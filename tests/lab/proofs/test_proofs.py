@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.batches.values import Batch
 from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec, summarize
 from penstock.lab.proofs import faults, overhead, reaction, scaling, setting
-from penstock.lab.proofs.child import Order, Reports, report
+from penstock.lab.proofs.faults_child import Order, Reports, report
 from penstock.lab.proofs.overhead import Segment, Stretch
 from penstock.lab.proofs.reaction import TaskRest
 from penstock.spark.read.rest import epoch

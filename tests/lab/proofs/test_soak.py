@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from penstock.core.errors import InputError
 from penstock.lab.proofs import soak
 from penstock.lab.proofs.proof import Check, Proof, keep
-from penstock.lab.proofs.samples import Sample, folder_bytes, journal_bytes, process
 from penstock.lab.proofs.soak import draw
+from penstock.lab.proofs.soak_samples import Sample, folder_bytes, journal_bytes, process
 from penstock.lab.proofs.statistics import drift, growth, median
 from penstock.report.statistics import estimate
 from tests.fakes.terminal import assert_fits

@@ -21,7 +21,7 @@ from penstock.core.errors import InputError, unknown
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.child import SEESAW, Child, Order, Report
+from penstock.lab.proofs.faults_child import SEESAW, Child, Order, Report
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report.runs import JOURNAL
 

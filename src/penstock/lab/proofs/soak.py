@@ -26,7 +26,7 @@ from penstock.core.loop import Decision, State
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.proof import Check, Proof, Say
-from penstock.lab.proofs.samples import Sample, Sampler, append
+from penstock.lab.proofs.soak_samples import Sample, Sampler, append
 from penstock.lab.proofs.statistics import drift, growth
 from penstock.lab.queries import nexmark
 from penstock.report import units

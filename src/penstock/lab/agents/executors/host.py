@@ -21,10 +21,10 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.seats import Seat, Seats
+from penstock.lab.agents.executors.assignment import Seat, Seats
 from penstock.lab.agents.executors.setup import Neighbours, Setup, Ways
-from penstock.lab.agents.pipeline.outcome import Action
 from penstock.lab.agents.pipeline.process import BACKLOG, LEFT, MOST_LINE
+from penstock.lab.agents.pipeline.result import Action
 from penstock.lab.agents.transport.wire import Place
 
 LOOK_SECONDS = 0.25

@@ -15,7 +15,7 @@ from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.host import Applications, Host, Look
 from penstock.lab.agents.executors.load import GroupAccount, ProcessAccount
 from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.agents.pipeline.outcome import Action
+from penstock.lab.agents.pipeline.result import Action
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 
 END_SECONDS = 10.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.pipeline.stage import Meter, Source, made_stage
+from penstock.lab.agents.pipeline.stages import Meter, Source, made_stage
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Sleep, Trials
 from penstock.lab.agents.transport.channel import Done, Parcel

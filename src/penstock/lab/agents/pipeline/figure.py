@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from penstock.lab.agents.pipeline.operators import Pipeline
-from penstock.lab.agents.pipeline.outcome import Outcome
+from penstock.lab.agents.pipeline.result import Outcome
 from penstock.report import units
 from penstock.report.figure import BLUE, DPI, GREY, INK, ORANGE, POOLS, STYLE, WIDTH
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, Protocol
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.pipeline.agent import Agent
 from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.pipeline.stage import Sink, Source
+from penstock.lab.agents.pipeline.stages import Sink, Source
 from penstock.lab.agents.transport.frames import MOST_BYTES
 from penstock.lab.agents.transport.link import Connection, Dial
 from penstock.lab.agents.transport.reception import Reception

@@ -18,8 +18,8 @@ from typing import Any, Literal
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
-from penstock.lab.agents.pipeline.outcome import Action, Outcome, Sample
 from penstock.lab.agents.pipeline.process import address_of
+from penstock.lab.agents.pipeline.result import Action, Outcome, Sample
 from penstock.lab.agents.pipeline.sites import HOST_ENDED, Post, Site, opened
 from penstock.workloads.cosine import Cosine
 

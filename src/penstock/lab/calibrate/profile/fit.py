@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.profile import states
-from penstock.lab.calibrate.profile.driver import (
+from penstock.lab.calibrate.profile import fit_states
+from penstock.lab.calibrate.profile.experiment import Experiment
+from penstock.lab.calibrate.profile.fit_driver import (
     Driver,
     driver_of,
     expected,
@@ -17,10 +18,9 @@ from penstock.lab.calibrate.profile.driver import (
     modelled,
     noise_of,
 )
-from penstock.lab.calibrate.profile.executors import NewTask, executor_of
-from penstock.lab.calibrate.profile.experiment import Experiment
+from penstock.lab.calibrate.profile.fit_executors import NewTask, executor_of
+from penstock.lab.calibrate.profile.fit_stages import Costs, Output, costs_of, output_of
 from penstock.lab.calibrate.profile.lineup import Lineup, line_up
-from penstock.lab.calibrate.profile.stages import Costs, Output, costs_of, output_of
 from penstock.simulator.microbatch.profile import (
     ExecutorProfile,
     QueryProfile,
@@ -82,7 +82,7 @@ def fit(
     different sizes on different numbers of executors tell most.
     """
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
-    lineup, held = states.with_state(line_up(ran))
+    lineup, held = fit_states.with_state(line_up(ran))
     _check_sources(lineup, sources)
     costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
     said = [modelled(row, costs) for row in lineup.settled]

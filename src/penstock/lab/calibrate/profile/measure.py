@@ -18,7 +18,7 @@ from penstock.core.errors import EngineError
 from penstock.core.model import Change, Slot
 from penstock.lab.calibrate.profile.experiment import Experiment, detail_of
 from penstock.lab.calibrate.profile.fit import Fit, fit
-from penstock.lab.calibrate.profile.plan import (
+from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LEAST_BATCHES,
     ProfileSpec,

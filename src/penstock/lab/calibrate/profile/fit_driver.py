@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.lab.calibrate.profile import lines
+from penstock.lab.calibrate.profile.fit_stages import Costs
 from penstock.lab.calibrate.profile.lineup import Lineup, Ran
-from penstock.lab.calibrate.profile.stages import Costs
 
 CLEAR = 3.0  # standard errors above 0 that the time between two tasks must be
 LEAST_GAP = 1e-3  # seconds; less between two tasks is none

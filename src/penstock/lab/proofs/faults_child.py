@@ -51,7 +51,7 @@ class Child:
         """Start it, or start it again."""
         self._restarted = time.time()
         self._process = self._nursery.start(
-            [sys.executable, "-m", "penstock.lab.proofs.driver",
+            [sys.executable, "-m", "penstock.lab.proofs.faults_driver",
              str(self.order.path / "order.json")],
             env=dict(os.environ) | self.cluster.environment(),
             cwd=self.order.path,

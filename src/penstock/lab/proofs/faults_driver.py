@@ -1,8 +1,8 @@
 """The driver of the proof of faults, a process of its own so that it can be killed.
 
-``python -m penstock.lab.proofs.driver ORDER`` runs a Nexmark query with the auto-scaler acting, on
-a cluster that its parent owns. Started a second time with the same order it goes on: the query
-from its checkpoint, the auto-scaler from its journal, the load by the clock.
+``python -m penstock.lab.proofs.faults_driver ORDER`` runs a Nexmark query with the auto-scaler
+acting, on a cluster that its parent owns. Started a second time with the same order it goes on: the
+query from its checkpoint, the auto-scaler from its journal, the load by the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.ports import Policy
 from penstock.lab.clusters.standalone.sessions import Driver, settle
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.child import SEESAW, Order, report
+from penstock.lab.proofs.faults_child import SEESAW, Order, report
 from penstock.lab.queries import nexmark
 from penstock.policies import create
 from penstock.spark.autoscaler import Autoscaler
