@@ -9,10 +9,10 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.agent import ExecutorAgent
-from penstock.lab.agents.executors.assignment import Seat, Seats
+from penstock.lab.agents.executors.assignment import Assignment, Assignments
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.load import LoadMeter
-from penstock.lab.agents.executors.setup import Setup, Ways
+from penstock.lab.agents.executors.setup import AgentSettings, Setup
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place
 from tests.fakes.agents_memory import pair
@@ -22,7 +22,7 @@ CHAIN = (("source", "map"), ("map", "sink"))
 START = 3.0  # seconds until an executor has registered
 DECOMMISSION = 2.0  # seconds until one that leaves is gone
 LOOK = 0.25
-WAYS = Ways(period=20.0, window=12.0, patience=10.0, arrival=60.0)
+AGENT_SETTINGS = AgentSettings(period=20.0, window=12.0, patience=10.0, arrival=60.0)
 
 
 class PretendedSpark:
@@ -72,19 +72,25 @@ class Pretended(LoadMeter):
 
 
 class Crew:
-    """All agents of a pipeline, seated as a host seats them; processes are tasks."""
+    """All agents of a pipeline, placed beside executors as a host places them; processes are tasks."""
 
-    def __init__(self, ways: Ways = WAYS, secrets: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings = AGENT_SETTINGS,
+        secrets: Mapping[str, bytes] | None = None,
+    ) -> None:
         self.spark = {name: PretendedSpark() for name in ("source", "map", "sink")}
         self.agents: dict[Address, ExecutorAgent] = {}
         self.all: list[ExecutorAgent] = []
         self.told: list[tuple[Address, dict[str, Any]]] = []
         self.ends: list[tuple[Address, str]] = []
-        self._ways = ways
+        self._settings = settings
         self._secrets = secrets or {}
         self._applications = Applications(drivers=dict.fromkeys(self.spark, ""), edges=CHAIN)
         clock = asyncio.get_running_loop().time
-        self.seats = {n: Seats(n, arrival=ways.arrival, clock=clock) for n in self.spark}
+        self.assignments = {
+            n: Assignments(n, arrival=settings.arrival, clock=clock) for n in self.spark
+        }
         self._ports = iter(range(10, 1 << 16))
         self._kept = {name: Place("memory", number) for number, name in enumerate(self.spark, 1)}
         self._queues: dict[Place, list[Connection]] = {}
@@ -96,32 +102,32 @@ class Crew:
 
     async def _look(self) -> None:
         while True:
-            for name, seats in self.seats.items():
-                over, new = seats.look(self.spark[name].executors)
+            for name, assignments in self.assignments.items():
+                over, new = assignments.look(self.spark[name].executors)
                 for who in over:
                     self.kill(who)
-                for seat in new:
-                    self._start(seat)
+                for assignment in new:
+                    self._start(assignment)
             await asyncio.sleep(LOOK)
 
-    def _start(self, seat: Seat) -> None:
-        name, keeper = seat.address.operator, seat.address.keeper
-        creator = None if seat.creator is None else self.agents.get(seat.creator)
+    def _start(self, assignment: Assignment) -> None:
+        name, keeper = assignment.address.operator, assignment.address.keeper
+        creator = None if assignment.creator is None else self.agents.get(assignment.creator)
         if creator is None and not keeper:
-            self.seats[name].ended(seat.address, left=False)
+            self.assignments[name].ended(assignment.address, left=False)
             return
         after, before = self._applications.next_to(name)
         setup = Setup(
-            address=seat.address,
+            address=assignment.address,
             place=self._kept[name] if keeper else Place("memory", next(self._ports)),
-            executor=seat.executor,
+            executor=assignment.executor,
             account={},
             driver="",
-            ways=self._ways,
+            settings=self._settings,
             secret=self._secrets.get(name, SECRET),
             above=bool(before),
             below=bool(after),
-            life=seat.life,
+            life=assignment.life,
             creator=None if creator is None else (creator.setup.address, creator.setup.place),
             succs=tuple((Address(n, 0), self._kept[n]) for n in after) if keeper else (),
             preds=tuple((Address(n, 0), self._kept[n]) for n in before) if keeper else (),
@@ -135,16 +141,16 @@ class Crew:
             meter=Pretended(self.spark[name]),
             driver=self.spark[name],
             dial=dial,
-            expect=lambda: self.seats[name].expect(seat.address),
-            tell=lambda what: self.told.append((seat.address, what)),
+            expect=lambda: self.assignments[name].expect(assignment.address),
+            tell=lambda what: self.told.append((assignment.address, what)),
         )
-        self.agents[seat.address] = self._listening[setup.place] = agent
+        self.agents[assignment.address] = self._listening[setup.place] = agent
         self.all.append(agent)
         for far in self._queues.pop(setup.place, []):
             self._serve(agent, far)
         if creator is not None:
-            creator.came({seat.address: setup.place}, asked=seat.asked)
-        task = self._tasks[seat.address] = asyncio.create_task(agent.run())
+            creator.came({assignment.address: setup.place}, asked=assignment.asked)
+        task = self._tasks[assignment.address] = asyncio.create_task(agent.run())
         task.add_done_callback(lambda done: self._ended(agent, done))
 
     def _connect(self, place: Place) -> Connection:
@@ -179,8 +185,8 @@ class Crew:
             del self._listening[place]
             for writer in self._open.pop(place, []):
                 writer.cut()
-        if self.seats[who.operator].executor_of(who) == agent.setup.executor:
-            self.seats[who.operator].ended(who, left=why == "left")
+        if self.assignments[who.operator].executor_of(who) == agent.setup.executor:
+            self.assignments[who.operator].ended(who, left=why == "left")
 
     # ---- what can be seen ----------------------------------------------------------------------
 

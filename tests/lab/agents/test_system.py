@@ -93,7 +93,7 @@ def test_a_slow_receiver_is_passed_over_and_buffers_stay_bounded() -> None:
 
     system = played(deed, pipeline(operators=operators, in_flight=0.5), at=0.1)
     check_exact(system)
-    assert 100 < most <= 0.5 * 4000 + 200  # a window and a parcel
+    assert 100 < most <= 0.5 * 4000 + 200  # a window and a batch
 
 
 def test_agents_follow_a_load_that_rises_fourfold_and_falls_again() -> None:

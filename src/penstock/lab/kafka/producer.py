@@ -254,7 +254,7 @@ class NexmarkProducer:
             "extra": self._extra,
             "processes": self.count,
             "board": shared,
-            "lanes": [
+            "tables": [
                 {
                     "topic": self.topics[reading.table],
                     "reading": reading.options(),

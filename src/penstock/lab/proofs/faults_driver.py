@@ -22,7 +22,7 @@ from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.ports import Policy
 from penstock.lab.clusters.standalone.sessions import Driver, settle
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.faults_child import SEESAW, Order, report
+from penstock.lab.proofs.faults_child import SEESAW, DriverOrder, report
 from penstock.lab.queries import nexmark
 from penstock.policies import create
 from penstock.spark.autoscaler import Autoscaler
@@ -33,7 +33,7 @@ LOAD_SECONDS = 4 * 3600.0  # more than a run can last
 FINAL_SECONDS = 240.0  # for the query to catch up at the end
 
 
-def run(order: Order) -> None:
+def run(order: DriverOrder) -> None:
     """Start or go on; ends after the comparison that the flag ``finish`` asks for."""
     driver = Driver()
     log = order.path / "jvm.log"
@@ -59,7 +59,7 @@ def run(order: Order) -> None:
         driver.close()
 
 
-def _report_start(order: Order, spark: Any) -> None:
+def _report_start(order: DriverOrder, spark: Any) -> None:
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -73,7 +73,7 @@ def _report_start(order: Order, spark: Any) -> None:
     )
 
 
-def _events(order: Order, spark: Any) -> NexmarkStream:
+def _events(order: DriverOrder, spark: Any) -> NexmarkStream:
     """The load; the first driver finds out what an executor takes, and all use that."""
     query = nexmark.QUERIES[order.query]
     file = order.path / "load.json"
@@ -106,7 +106,7 @@ def _events(order: Order, spark: Any) -> NexmarkStream:
     )
 
 
-def _autoscaler(order: Order, spark: Any) -> Autoscaler:
+def _autoscaler(order: DriverOrder, spark: Any) -> Autoscaler:
     def record(decision: Decision, state: State) -> None:
         change = decision.changes.get(POOL)
         if decision.applied and change is not None:
@@ -139,8 +139,8 @@ def _autoscaler(order: Order, spark: Any) -> Autoscaler:
     )
 
 
-def _until_told(order: Order, running: Any) -> float:
-    """Report batches until the flag ``finish`` is there; returns that moment."""
+def _until_told(order: DriverOrder, running: Any) -> float:
+    """DriverReport batches until the flag ``finish`` is there; returns that moment."""
     seen = -1
     while not order.flag("finish").exists():
         if running.awaitTermination(0.1):
@@ -180,4 +180,4 @@ class Seesaw:
 
 
 if __name__ == "__main__":
-    run(Order.load(Path(sys.argv[1])))
+    run(DriverOrder.load(Path(sys.argv[1])))

@@ -236,7 +236,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class SourceSettings:
     """Seconds of measured rounds; there are at least three of them."""
 
     seconds: float = SECONDS
@@ -246,7 +246,7 @@ class Spec:
             raise InputError(f"--seconds {self.seconds:g} must lie between 1 and 3599")
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: SourceSettings, *, folder: Path, say: Say) -> Proof:
     """Measure and put the figures beside their budgets."""
     figures = measure(say=say, seconds=spec.seconds)
     return Proof(

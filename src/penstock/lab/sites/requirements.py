@@ -32,7 +32,7 @@ class Possible:
 
     namespaces: str | None
     netem: str | None
-    switch: str | None
+    tun: str | None
     realtime: bool
 
     @property

@@ -26,7 +26,7 @@ from penstock.lab.agents.pipeline.process import (
 )
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.trial import Sleep, Trials
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places, read_place
 from penstock.spark.split.wire import ADD, REMOVE, Address, Document, ask
@@ -66,8 +66,8 @@ class ExecutorAgent:
         self._waiting = asyncio.get_running_loop().call_later(0.0, self._wait_no_more)
         self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
         self.membership, self.reception = self.peers.membership, self.peers.reception
-        chance = random.Random(f"{setup.ways.seed} {setup.address} {setup.life}")
-        self._trials = Trials(self, setup.ways.policy, setup.ways.period, chance, sleep)
+        chance = random.Random(f"{setup.settings.seed} {setup.address} {setup.life}")
+        self._trials = Trials(self, setup.settings.policy, setup.settings.period, chance, sleep)
         self.peers.join()
         if setup.address.keeper:  # it knows the keepers next to it, which are always there
             self.peers.begin(dict(setup.succs), dict(setup.preds))
@@ -150,7 +150,7 @@ class ExecutorAgent:
             self._tell({"event": f"is granted {granted}"})
             self._waiting.cancel()
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(self.setup.ways.arrival, self._wait_no_more)
+            self._waiting = loop.call_later(self.setup.settings.arrival, self._wait_no_more)
         return granted
 
     def leave(self) -> None:
@@ -177,7 +177,7 @@ class ExecutorAgent:
         self.counts["records dropped"] += len(ids) // 8
         done()
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """No records were sent, so none come back."""
 
     # Inside.
@@ -231,7 +231,7 @@ async def _run() -> None:
     agent = ExecutorAgent(
         setup,
         meter=LoadMeter(
-            account_of(setup.account), setup.ways.window, asyncio.get_running_loop().time
+            account_of(setup.account), setup.settings.window, asyncio.get_running_loop().time
         ),
         driver=WiredDriver(address=Address.parse(setup.driver), key=setup.key),
         dial=dialler(setup.place),

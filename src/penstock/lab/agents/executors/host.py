@@ -21,10 +21,10 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.assignment import Seat, Seats
-from penstock.lab.agents.executors.setup import Neighbours, Setup, Ways
+from penstock.lab.agents.executors.assignment import Assignment, Assignments
+from penstock.lab.agents.executors.setup import AgentSettings, Neighbours, Setup
 from penstock.lab.agents.pipeline.process import BACKLOG, LEFT, MOST_LINE
-from penstock.lab.agents.pipeline.result import Action
+from penstock.lab.agents.pipeline.result import AgentAction
 from penstock.lab.agents.transport.wire import Place
 
 LOOK_SECONDS = 0.25
@@ -56,7 +56,7 @@ class Applications:
 
 @dataclass(slots=True, kw_only=True)
 class _Child:
-    seat: Seat
+    assignment: Assignment
     place: Place
     process: asyncio.subprocess.Process
 
@@ -72,15 +72,20 @@ class Host:
     """
 
     def __init__(
-        self, applications: Applications, ways: Ways, look: Look, *, listen: str = "127.0.0.1"
+        self,
+        applications: Applications,
+        settings: AgentSettings,
+        look: Look,
+        *,
+        listen: str = "127.0.0.1",
     ) -> None:
         self._applications = applications
-        self._ways = ways
+        self._settings = settings
         self._look = look
         self._listen = listen
         self._secret = secrets.token_bytes(32)
-        self._seats = {
-            name: Seats(name, arrival=ways.arrival, clock=time.monotonic)
+        self._assignments = {
+            name: Assignments(name, arrival=settings.arrival, clock=time.monotonic)
             for name in applications.drivers
         }
         self._keepers: dict[str, socket.socket] = {}
@@ -88,12 +93,12 @@ class Host:
         self._watching: set[asyncio.Task[None]] = set()
         self._reports: dict[tuple[Address, int], dict[str, Any]] = {}
         self._ending = False
-        self.actions: list[Action] = []
+        self.actions: list[AgentAction] = []
 
     async def run(self) -> None:
         """Look after agents until cancelled; no process is left."""
         try:
-            for name in self._seats:
+            for name in self._assignments:
                 self._keepers[name] = self._socket()
             while True:
                 await self._match()
@@ -130,7 +135,7 @@ class Host:
     def agents(self) -> dict[Address, dict[str, Any]]:
         """The agents that live, and what each reported last; empty before its first report."""
         return {
-            who: self._reports.get((who, child.seat.life), {})
+            who: self._reports.get((who, child.assignment.life), {})
             for who, child in self._children.items()
         }
 
@@ -147,38 +152,38 @@ class Host:
     async def _match(self) -> None:
         """An agent beside every executor, and none without."""
         found = await asyncio.to_thread(self._look)
-        for name, seats in self._seats.items():
+        for name, assignments in self._assignments.items():
             executors = found.get(name, {})
-            over, new = seats.look(executors)
+            over, new = assignments.look(executors)
             for who in over:
                 self._note(who, "its executor is gone")
                 with contextlib.suppress(KeyError, ProcessLookupError):
                     self._children[who].process.kill()
-            for seat in new:
-                await self._start(seat, executors[seat.executor])
+            for assignment in new:
+                await self._start(assignment, executors[assignment.executor])
 
-    async def _start(self, seat: Seat, account: Mapping[str, Any]) -> None:
-        operator, keeper = seat.address.operator, seat.address.keeper
-        creator = None if seat.creator is None else self._children.get(seat.creator)
+    async def _start(self, assignment: Assignment, account: Mapping[str, Any]) -> None:
+        operator, keeper = assignment.address.operator, assignment.address.keeper
+        creator = None if assignment.creator is None else self._children.get(assignment.creator)
         if creator is None and not keeper:  # it has just ended: look again who is there
-            self._seats[operator].ended(seat.address, left=False)
+            self._assignments[operator].ended(assignment.address, left=False)
             return
         after, before = self._applications.next_to(operator)
         listening = self._keepers[operator] if keeper else self._socket()
         place = Place(*listening.getsockname())
         setup = Setup(
-            address=seat.address,
+            address=assignment.address,
             place=place,
-            executor=seat.executor,
+            executor=assignment.executor,
             account=account,
             driver=self._applications.drivers[operator],
             key=self._applications.key,
-            ways=self._ways,
+            settings=self._settings,
             secret=self._secret,
             above=bool(before),
             below=bool(after),
-            life=seat.life,
-            creator=None if creator is None else (creator.seat.address, creator.place),
+            life=assignment.life,
+            creator=None if creator is None else (creator.assignment.address, creator.place),
             succs=self._keepers_of(after) if keeper else (),
             preds=self._keepers_of(before) if keeper else (),
         )
@@ -192,37 +197,39 @@ class Host:
             start_new_session=True,
             limit=MOST_LINE,
         )
-        child = _Child(seat=seat, place=place, process=process)
-        self._children[seat.address] = child
+        child = _Child(assignment=assignment, place=place, process=process)
+        self._children[assignment.address] = child
         child.order(setup.document(listening.fileno()))
         if not keeper:
             listening.close()  # so that nobody can dial it when its process is gone
         if creator is not None:
-            creator.order({"came": [[*seat.address, *place]], "asked": seat.asked})
-        self._note(seat.address, f"beside executor {seat.executor}, life {seat.life}")
+            creator.order({"came": [[*assignment.address, *place]], "asked": assignment.asked})
+        self._note(
+            assignment.address, f"beside executor {assignment.executor}, life {assignment.life}"
+        )
         task = asyncio.create_task(self._watch(child))
         self._watching.add(task)
         task.add_done_callback(self._watching.discard)
 
     async def _watch(self, child: _Child) -> None:
         """Take down what an agent says, until it ends."""
-        address, out = child.seat.address, child.process.stdout
+        address, out = child.assignment.address, child.process.stdout
         assert out is not None
         while (line := await out.readline()).endswith(b"\n"):  # a killed one may break off
             match json.loads(line):
                 case {"report": dict(report)}:
-                    self._reports[address, child.seat.life] = report
+                    self._reports[address, child.assignment.life] = report
                 case {"expect": int(count)}:
                     for _ in range(count):
-                        self._seats[address.operator].expect(address)
+                        self._assignments[address.operator].expect(address)
                 case said:
                     self._note(address, _words(said))
         code = await child.process.wait()
         if self._children.get(address) is child:
             del self._children[address]
-        seats = self._seats[address.operator]
-        if seats.executor_of(address) == child.seat.executor and not self._ending:
-            seats.ended(address, left=code == LEFT)
+        assignments = self._assignments[address.operator]
+        if assignments.executor_of(address) == child.assignment.executor and not self._ending:
+            assignments.ended(address, left=code == LEFT)
             if code != LEFT:
                 self._note(address, f"ended with code {code}")
 
@@ -245,7 +252,7 @@ class Host:
         return made
 
     def _note(self, who: Address, what: str) -> None:
-        self.actions.append(Action(time=time.time(), instance=str(who), what=what))
+        self.actions.append(AgentAction(time=time.time(), instance=str(who), what=what))
 
 
 def _words(said: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.host import Applications, Host, Look
 from penstock.lab.agents.executors.load import GroupAccount, ProcessAccount
-from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.agents.pipeline.result import Action
+from penstock.lab.agents.executors.setup import AgentSettings
+from penstock.lab.agents.pipeline.result import AgentAction
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 
 END_SECONDS = 10.0
@@ -42,8 +42,8 @@ def executors_of(cluster: LocalCluster, applications: Mapping[str, str]) -> Look
 class LocalAgents:
     """A context manager: agents beside all executors, and none afterwards."""
 
-    def __init__(self, applications: Applications, ways: Ways, look: Look) -> None:
-        self._applications, self._ways, self._look = applications, ways, look
+    def __init__(self, applications: Applications, settings: AgentSettings, look: Look) -> None:
+        self._applications, self._settings, self._look = applications, settings, look
         self._host: Host | None = None
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
@@ -75,7 +75,7 @@ class LocalAgents:
         """Of all agents that there were, together."""
         return self._asked(lambda host: host.counts)
 
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[AgentAction]:
         """What agents did and what happened to them so far; times are epoch seconds."""
         return self._asked(lambda host: list(host.actions))
 
@@ -98,7 +98,7 @@ class LocalAgents:
 
     def _run(self) -> None:
         async def host() -> None:
-            self._host = Host(self._applications, self._ways, self._look)
+            self._host = Host(self._applications, self._settings, self._look)
             self._task = asyncio.current_task()
             self._ready.set()
             await self._host.run()

@@ -16,7 +16,7 @@ Neighbours = tuple[tuple[Address, Place], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class AgentSettings:
     """What all agents of a pipeline have in common.
 
     ``policy`` by which each decides · ``period`` seconds between two trials of an agent; an
@@ -48,7 +48,7 @@ class Ways:
         return dataclasses.asdict(self)
 
     @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Ways:
+    def of(cls, document: Mapping[str, Any]) -> AgentSettings:
         """From plain values."""
         return cls(**{**document, "policy": Probabilistic(**document["policy"])})
 
@@ -68,7 +68,7 @@ class Setup:
     executor: str
     account: Mapping[str, Any]
     driver: str
-    ways: Ways
+    settings: AgentSettings
     secret: bytes
     key: str | None = None
     above: bool = False
@@ -81,7 +81,7 @@ class Setup:
     @property
     def patience(self) -> float:
         """Seconds of silence after which a peer is dialled again."""
-        return self.ways.patience
+        return self.settings.patience
 
     def document(self, listening: int) -> dict[str, Any]:
         """As plain values, with the descriptor of the socket to listen on."""
@@ -92,7 +92,7 @@ class Setup:
             "account": dict(self.account),
             "driver": self.driver,
             "key": self.key,
-            "ways": self.ways.document(),
+            "settings": self.settings.document(),
             "secret": self.secret.hex(),
             "above": self.above,
             "below": self.below,
@@ -114,5 +114,5 @@ class Setup:
         for name in ("succs", "preds"):
             given[name] = tuple(map(read_place, given[name]))
         given["secret"] = bytes.fromhex(given["secret"])
-        given["ways"] = Ways.of(given["ways"])
+        given["settings"] = AgentSettings.of(given["settings"])
         return cls(address=address, place=place, **given), listening

@@ -13,7 +13,7 @@ from penstock.lab.agents.pipeline.setup import Setup
 from penstock.lab.agents.pipeline.stages import Meter, Source, made_stage
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Sleep, Trials
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places
 
@@ -158,10 +158,10 @@ class Agent:
         self.meter.note(len(ids) // 8)
         self.stage.put(ids, done)
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """Others get these records."""
-        self.counts["records rerouted"] += sum(parcel.records for parcel in parcels)
-        self.outbox.put_back(parcels)
+        self.counts["records rerouted"] += sum(batch.records for batch in batches)
+        self.outbox.put_back(batches)
 
     # Inside.
 

@@ -19,7 +19,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class AgentAction:
     """What an instance did, or what happened to it."""
 
     time: float
@@ -28,7 +28,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PipelineRunResult:
     """A run from start to end.
 
     ``emitted`` records that the sources sent · ``expected`` what the operators make of them ·
@@ -46,7 +46,7 @@ class Outcome:
     seconds: float
     counts: Mapping[str, int]
     samples: tuple[Sample, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[AgentAction, ...]
 
     @property
     def exact(self) -> bool:

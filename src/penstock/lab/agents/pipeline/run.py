@@ -19,8 +19,8 @@ from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
 from penstock.lab.agents.pipeline.process import address_of
-from penstock.lab.agents.pipeline.result import Action, Outcome, Sample
-from penstock.lab.agents.pipeline.sites import HOST_ENDED, Post, Site, opened
+from penstock.lab.agents.pipeline.result import AgentAction, PipelineRunResult, Sample
+from penstock.lab.agents.pipeline.sites import HOST_ENDED, AgentSite, HostConnection, opened
 from penstock.workloads.cosine import Cosine
 
 SAMPLE_SECONDS = 1.0
@@ -31,7 +31,9 @@ Watch = Callable[[Sample], None]
 Say = Callable[[str], None]
 
 
-async def run(plan: Plan, watch: Watch = lambda _: None, say: Say = lambda _: None) -> Outcome:
+async def run(
+    plan: PipelineRunSettings, watch: Watch = lambda _: None, say: Say = lambda _: None
+) -> PipelineRunResult:
     """Run it all; whatever happens, no process is left."""
     async with started(plan, say) as running:
         await running.load(watch)
@@ -39,7 +41,7 @@ async def run(plan: Plan, watch: Watch = lambda _: None, say: Say = lambda _: No
 
 
 @asynccontextmanager
-async def started(plan: Plan, say: Say = lambda _: None) -> AsyncIterator[Running]:
+async def started(plan: PipelineRunSettings, say: Say = lambda _: None) -> AsyncIterator[Running]:
     """All first instances at work, the load not begun."""
     running = Running(plan, say)
     setup = {
@@ -57,10 +59,10 @@ async def started(plan: Plan, say: Say = lambda _: None) -> AsyncIterator[Runnin
 class Running:
     """A run under way."""
 
-    def __init__(self, plan: Plan, say: Say) -> None:
+    def __init__(self, plan: PipelineRunSettings, say: Say) -> None:
         self._plan = plan
         self._say = say
-        self._posts: list[Post] = []
+        self._posts: list[HostConnection] = []
         self._clock = asyncio.get_running_loop().time
         self._begun: float | None = None
         self._sites: dict[Address, int] = {}  # of the instances that live
@@ -73,14 +75,14 @@ class Running:
         self._problem: str | None = None
         self._changed = asyncio.Event()
         self._samples: list[Sample] = []
-        self._actions: list[Action] = []
+        self._actions: list[AgentAction] = []
         self._ending = False
         self._sink = 0, self._clock()
         self._rate = 0.0
 
     # ---- what can be done to it --------------------------------------------------------------
 
-    async def begin(self, posts: list[Post]) -> None:
+    async def begin(self, posts: list[HostConnection]) -> None:
         """Start the first instances and give each its view."""
         self._posts = posts
         instances = wired(self._plan.pipeline.sizes, self._plan.pipeline.edges)
@@ -135,7 +137,7 @@ class Running:
                 self.kill(who)
                 to_kill = None
 
-    async def reckon(self) -> Outcome:
+    async def reckon(self) -> PipelineRunResult:
         """Let actions end, and count."""
         seconds = self.now
         await self._rest()
@@ -151,7 +153,7 @@ class Running:
         counts: Counter[str] = Counter()
         for report in self._reports.values():
             counts.update(report["counts"])
-        return Outcome(
+        return PipelineRunResult(
             emitted=sum(sent.values()),
             **self._audit,
             seconds=seconds,
@@ -182,7 +184,7 @@ class Running:
         return len(self._drained) == self._plan.pipeline.sources
 
     @property
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[AgentAction]:
         """What happened so far."""
         return self._actions
 
@@ -292,11 +294,11 @@ class Running:
         return [*address, *self._places[address]]
 
     def _note(self, who: Address, what: str) -> None:
-        self._actions.append(Action(time=round(self.now, 3), instance=str(who), what=what))
+        self._actions.append(AgentAction(time=round(self.now, 3), instance=str(who), what=what))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class PipelineRunSettings:
     """A run of agents.
 
     ``most`` instances that a site can hold · ``patience`` seconds of silence after which a peer is
@@ -305,7 +307,7 @@ class Plan:
     """
 
     pipeline: Pipeline = field(default_factory=Pipeline)
-    sites: tuple[Site, ...] = (Site(),)
+    sites: tuple[AgentSite, ...] = (AgentSite(),)
     seed: int = 0
     most: int = 100
     patience: float = 5.0

@@ -22,18 +22,18 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class AgentSite:
     """A machine: the address that its instances listen at, and the command that leads there.
 
-    >>> Site.of("10.1.0.2=ip netns exec b")
-    Site(address='10.1.0.2', prefix=('ip', 'netns', 'exec', 'b'))
+    >>> AgentSite.of("10.1.0.2=ip netns exec b")
+    AgentSite(address='10.1.0.2', prefix=('ip', 'netns', 'exec', 'b'))
     """
 
     address: str = "127.0.0.1"
     prefix: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> Site:
+    def of(cls, text: str) -> AgentSite:
         """From ``ADDRESS`` or ``ADDRESS=COMMAND``."""
         address, _, command = text.partition("=")
         return cls(address=address.strip(), prefix=tuple(command.split()))
@@ -48,7 +48,7 @@ class Site:
             ) from None
 
 
-class Post:
+class HostConnection:
     """The runner's line to the host of one site."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -81,13 +81,15 @@ class Post:
 
 @asynccontextmanager
 async def opened(
-    sites: Sequence[Site], setup: Mapping[str, Any], tell: Callable[[int, dict[str, Any]], None]
-) -> AsyncIterator[list[Post]]:
+    sites: Sequence[AgentSite],
+    setup: Mapping[str, Any],
+    tell: Callable[[int, dict[str, Any]], None],
+) -> AsyncIterator[list[HostConnection]]:
     """A host at every site, and none afterwards; ``tell`` gets the site's number and what is said.
 
     Hosts lead sessions of their own, so that Ctrl-C reaches the runner alone.
     """
-    posts: list[Post] = []
+    posts: list[HostConnection] = []
     tasks: list[asyncio.Task[None]] = []
     try:
         for number, site in enumerate(sites):
@@ -101,7 +103,7 @@ async def opened(
                 start_new_session=True,
                 limit=MOST_LINE,
             )
-            post = Post(process)
+            post = HostConnection(process)
             posts.append(post)
             own = {"listen": site.address, "number": number, "hosts": len(sites)}
             post.order({**setup, **own})

@@ -13,7 +13,7 @@ from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Operator, Pipel
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
 from penstock.lab.agents.protocol.trial import Sleep
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.frames import MOST_RECORDS
 
 
@@ -97,7 +97,7 @@ class Worker:
         self._outbox = outbox
         self._clock = clock
         self._sleep = sleep
-        self._queue: deque[Parcel] = deque()
+        self._queue: deque[RecordBatch] = deque()
         self._come = asyncio.Event()
         self._started = asyncio.Event()
         self._most = min(MOST_RECORDS, max(1, round(operator.capacity * STEP)))
@@ -107,7 +107,7 @@ class Worker:
     @property
     def waiting(self) -> int:
         """Records that have come and are not worked on yet."""
-        return sum(parcel.records for parcel in self._queue)
+        return sum(batch.records for batch in self._queue)
 
     @property
     def idle(self) -> bool:
@@ -116,7 +116,7 @@ class Worker:
 
     def put(self, ids: bytes, done: Done) -> None:
         """Records have come."""
-        self._queue.append(Parcel(ids=ids, done=done))
+        self._queue.append(RecordBatch(ids=ids, done=done))
         self._come.set()
 
     def start(self) -> None:
@@ -140,7 +140,7 @@ class Worker:
             await self._sleep(free - self._clock())
             self._finish(taken)
 
-    def _take(self) -> list[Parcel]:
+    def _take(self) -> list[RecordBatch]:
         taken = [self._queue.popleft()]
         self._at_work = taken[0].records
         while self._queue and self._at_work + self._queue[0].records <= self._most:
@@ -148,8 +148,8 @@ class Worker:
             self._at_work += taken[-1].records
         return taken
 
-    def _finish(self, taken: list[Parcel]) -> None:
-        ids = b"".join(parcel.ids for parcel in taken)
+    def _finish(self, taken: list[RecordBatch]) -> None:
+        ids = b"".join(batch.ids for batch in taken)
         out = transformed(ids, self._operator)
         self.processed += self._at_work
         self._at_work = 0
@@ -157,10 +157,10 @@ class Worker:
         parts = [out[at : at + step] for at in range(0, len(out), step)]
         done = _after(len(parts), taken)
         for part in parts:
-            self._outbox.put(Parcel(ids=part, done=done))
+            self._outbox.put(RecordBatch(ids=part, done=done))
 
 
-def _after(parts: int, taken: list[Parcel]) -> Done:
+def _after(parts: int, taken: list[RecordBatch]) -> Done:
     """What to call when each of the parts is done: then so are the inputs."""
     left = parts
 
@@ -168,8 +168,8 @@ def _after(parts: int, taken: list[Parcel]) -> Done:
         nonlocal left
         left -= 1
         if left <= 0:
-            for parcel in taken:
-                parcel.done()
+            for batch in taken:
+                batch.done()
 
     if not parts:
         done()
@@ -252,7 +252,7 @@ class Source:
             if self.done == self.total:
                 self._all_done.set()
 
-        self._outbox.put(Parcel(ids=ids, done=done))
+        self._outbox.put(RecordBatch(ids=ids, done=done))
 
 
 class Sink:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from penstock.decentralized.messages import Address, Message
 from penstock.lab.agents.protocol.membership import Membership
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.handshake import Hello, Verdict
 from penstock.lab.agents.transport.link import Dial, Link
 from penstock.lab.agents.transport.reception import Reception
@@ -66,7 +66,7 @@ class Carrier(Protocol):
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
         """Records came; ``done`` is to be called when they are."""
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """Records whose receiver is gone: others are to get them."""
 
 
@@ -164,7 +164,7 @@ class Peers:
         self._carrier.answered()
         self._tidy(peer)
 
-    def lost(self, peer: Address, life: int | None, parcels: list[Parcel]) -> None:
+    def lost(self, peer: Address, life: int | None, batches: list[RecordBatch]) -> None:
         """A peer is gone: others get its records.
 
         An instance that has not started ends when its creator is gone. So does one that has nobody
@@ -173,24 +173,24 @@ class Peers:
         del self.links[peer]
         started, orphan = self._started, self._orphaned_by(peer)
         known = peer in self.membership.neighbours
-        if known or parcels or orphan:
+        if known or batches or orphan:
             self.counts["peers lost"] += 1
             self._gone[peer] = life or 1
             self.reception.forget(peer)
             self._tell({"event": "lost a peer", "peer": list(peer)})
         self.membership.lost(peer)
-        self._carrier.returned(parcels)
+        self._carrier.returned(batches)
         self._settle()
         if orphan:
             self.end("its creator is gone")
         elif started and known and self._carrier.stranded:
             self.end("cut off")
 
-    def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
+    def restarted(self, peer: Address, batches: list[RecordBatch]) -> None:
         """A new process is at a peer's address, and knows nothing of what it had created."""
         self._tell({"event": "met a new process", "peer": list(peer)})
         self.membership.restarted(peer)
-        self._carrier.returned(parcels)
+        self._carrier.returned(batches)
         if self._orphaned_by(peer):
             self.end("its creator is gone")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.lab.calibrate.profile import lines
 from penstock.lab.calibrate.profile.fit_stages import Costs
-from penstock.lab.calibrate.profile.lineup import Lineup, Ran
+from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
 
 CLEAR = 3.0  # standard errors above 0 that the time between two tasks must be
 LEAST_GAP = 1e-3  # seconds; less between two tasks is none
@@ -82,14 +82,14 @@ def expected(
     return sum(spans) / DRAWS
 
 
-def modelled(row: Ran, costs: Sequence[Costs]) -> list[list[float]]:
+def modelled(row: LinedUpBatch, costs: Sequence[Costs]) -> list[list[float]]:
     """Seconds of the tasks of a batch as the costs have them, by role."""
     return [
         c.tasks_of(n, s).tolist() for c, n, s in zip(costs, row.records, row.state, strict=True)
     ]
 
 
-def measured(row: Ran, said: Sequence[Seconds]) -> list[list[float]]:
+def measured(row: LinedUpBatch, said: Sequence[Seconds]) -> list[list[float]]:
     """Seconds of the tasks of a batch by partition: as they were read, else as ``said`` but with
     the sum that the stage reports.
     """
@@ -129,7 +129,7 @@ def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Driver:
     )
 
 
-def _turns(row: Ran, lineup: Lineup) -> float:
+def _turns(row: LinedUpBatch, lineup: Lineup) -> float:
     """Tasks in a row on the busiest slot, if all took equally long."""
     return makespan([[1.0] * s.tasks for s in row.stages], lineup.upstream, row.executors)
 

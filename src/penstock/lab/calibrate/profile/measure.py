@@ -21,8 +21,8 @@ from penstock.lab.calibrate.profile.fit import Fit, fit
 from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LEAST_BATCHES,
+    ProfileRun,
     ProfileSpec,
-    Step,
     seconds_of_events,
     steps_of,
 )
@@ -116,7 +116,7 @@ def _events(
     )
 
 
-def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
+def _run(rig: Rig, spec: ProfileSpec, step: ProfileRun) -> Experiment:
     """One run of a fresh query."""
     query = nexmark.QUERIES[spec.query]
     waiting, seconds = seconds_of_events(step, spec.settings)
@@ -246,7 +246,7 @@ def some_batches(watch: Watch, running: Any, seconds: float) -> None:
     watch.cpu()
 
 
-def resize(watch: Watch, running: Any, step: Step, *, warm: Callable[[], bool]) -> None:
+def resize(watch: Watch, running: Any, step: ProfileRun, *, warm: Callable[[], bool]) -> None:
     """Another number of executors. They come during a large batch, which may last, and go between
     two small ones, if there is such a moment.
     """

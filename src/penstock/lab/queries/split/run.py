@@ -31,7 +31,7 @@ from penstock.lab.kafka.jars import connector_jars
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries.nexmark_queries import NexmarkQuery, Settings
 from penstock.lab.queries.running import complete_at
-from penstock.lab.queries.split.driver import Order
+from penstock.lab.queries.split.driver import HopOrder
 from penstock.lab.queries.split.hops import SINK, Hop, hops_of, pipeline_of
 from penstock.spark.split.engine import SplitEngine
 from penstock.spark.split.wire import Address, Document, ask
@@ -44,7 +44,7 @@ LOOK = 0.2
 
 @dataclass(slots=True)
 class _Child:
-    order: Order
+    order: HopOrder
     process: subprocess.Popen[bytes] | None = None
 
 
@@ -210,12 +210,12 @@ class SplitRun:
     def _socket(self, name: str) -> Path:
         return self.cluster.folder / f"{self.query.name}-{name}.sock"
 
-    def _order(self, name: str) -> Order:
+    def _order(self, name: str) -> HopOrder:
         conf = {
             "spark.sql.shuffle.partitions": str(self.partitions),
             "spark.jars": ",".join(map(str, connector_jars(self.say))),
         }
-        return Order(
+        return HopOrder(
             folder=str(self.folder / name),
             query=self.query.name,
             hop=name,
