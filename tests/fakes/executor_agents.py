@@ -72,7 +72,7 @@ class Pretended(LoadMeter):
 
 
 class Crew:
-    """All agents of a pipeline, placed beside executors as a host places them; processes are tasks."""
+    """All agents of a pipeline, placed as a host places them; their processes are tasks."""
 
     def __init__(
         self,

@@ -202,7 +202,7 @@ def everything(
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
-    """All but the soak, one after the other."""
+    """All but bursts, agents and the soak, one after the other."""
     _run([_work(name, quick) for name in ALL], out, no_save, as_json)
 
 

@@ -146,8 +146,8 @@ class FaultsDriver:
 
 # What a proof and the driver that it runs as a child process tell each other, in files.
 #
-# The proof writes an :class:`DriverOrder` and touches flags; the driver appends one JSON line per report.
-# Files survive a kill of either side, which is the point.
+# The proof writes a :class:`DriverOrder` and touches flags; the driver appends one JSON line per
+# report. Files survive a kill of either side, which is the point.
 
 SEESAW = "seesaw"  # the policy of this package; others by their registered names
 Flag = Literal["limited", "finish"]

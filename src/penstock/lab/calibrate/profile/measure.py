@@ -6,14 +6,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock.batches.snapshot import POOL
-from penstock.batches.values import Stage
+from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError
 from penstock.core.model import Change, Slot
 from penstock.lab.calibrate.profile.experiment import Experiment, detail_of
@@ -30,9 +30,14 @@ from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig import capacity as capacities
 from penstock.lab.rig.capacity_file import Capacity
-from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
-from penstock.lab.rig.saturation import full_batches
+from penstock.lab.rig.saturation import (
+    Counting,
+    counted_batches,
+    full_batches,
+    lasted,
+    stopping,
+)
 from penstock.simulator.microbatch.profile import VERSION as PROFILE_VERSION
 from penstock.simulator.microbatch.profile import Profile, SourceProfile
 from penstock.spark.engine import SparkEngine
@@ -235,14 +240,20 @@ class Watch:
 
 def some_batches(watch: Watch, running: Any, seconds: float) -> None:
     """Eight batches after the first, or as many as end in time, but at least three."""
-    while not (full := full_batches(running)[1:]):
-        watch.wait(running)
-    watch.cpu()  # from here on
-    while len(full) < BATCHES:
-        if len(full) >= LEAST_BATCHES and full[-1].end - full[0].start >= seconds:
-            break
-        watch.wait(running)
-        full = full_batches(running)[1:]
+    begun = False
+
+    def enough(batches: Sequence[Batch]) -> bool:
+        nonlocal begun
+        if not begun:
+            watch.cpu()  # from here on
+            begun = True
+        some = len(batches) >= LEAST_BATCHES and lasted(batches) >= seconds
+        return some or len(batches) >= BATCHES
+
+    counting = Counting(
+        enough=enough, skip=1, within=GIVE_UP, hint="raise --cpu-share", wait=watch.wait
+    )
+    counted_batches(running, counting)
     watch.cpu()
 
 
