@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
 from tests.fakes.agents_memory import System, run
 
 

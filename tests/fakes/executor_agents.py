@@ -12,7 +12,8 @@ from penstock.lab.agents.executors.agent import ExecutorAgent
 from penstock.lab.agents.executors.assignment import Assignment, Assignments
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.load import LoadMeter
-from penstock.lab.agents.executors.setup import AgentSettings, Setup
+from penstock.lab.agents.executors.setup import AgentSettings, ExecutorAgentSetup
+from penstock.lab.agents.protocol.setup import AgentSetup
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place
 from tests.fakes.agents_memory import pair
@@ -117,20 +118,25 @@ class Crew:
             self.assignments[name].ended(assignment.address, left=False)
             return
         after, before = self._applications.next_to(name)
-        setup = Setup(
-            address=assignment.address,
-            place=self._kept[name] if keeper else Place("memory", next(self._ports)),
+        setup = ExecutorAgentSetup(
+            me=AgentSetup(
+                address=assignment.address,
+                place=self._kept[name] if keeper else Place("memory", next(self._ports)),
+                secret=self._secrets.get(name, SECRET),
+                life=assignment.life,
+                creator=None
+                if creator is None
+                else (creator.setup.me.address, creator.setup.me.place),
+                patience=self._settings.patience,
+                succs=tuple((Address(n, 0), self._kept[n]) for n in after) if keeper else (),
+                preds=tuple((Address(n, 0), self._kept[n]) for n in before) if keeper else (),
+            ),
             executor=assignment.executor,
             account={},
             driver="",
             settings=self._settings,
-            secret=self._secrets.get(name, SECRET),
             above=bool(before),
             below=bool(after),
-            life=assignment.life,
-            creator=None if creator is None else (creator.setup.address, creator.setup.place),
-            succs=tuple((Address(n, 0), self._kept[n]) for n in after) if keeper else (),
-            preds=tuple((Address(n, 0), self._kept[n]) for n in before) if keeper else (),
         )
 
         async def dial(place: Place) -> Connection:
@@ -144,12 +150,12 @@ class Crew:
             expect=lambda: self.assignments[name].expect(assignment.address),
             tell=lambda what: self.told.append((assignment.address, what)),
         )
-        self.agents[assignment.address] = self._listening[setup.place] = agent
+        self.agents[assignment.address] = self._listening[setup.me.place] = agent
         self.all.append(agent)
-        for far in self._queues.pop(setup.place, []):
+        for far in self._queues.pop(setup.me.place, []):
             self._serve(agent, far)
         if creator is not None:
-            creator.came({assignment.address: setup.place}, asked=assignment.asked)
+            creator.came({assignment.address: setup.me.place}, asked=assignment.asked)
         task = self._tasks[assignment.address] = asyncio.create_task(agent.run())
         task.add_done_callback(lambda done: self._ended(agent, done))
 
@@ -175,7 +181,7 @@ class Crew:
             self._tasks[who].cancel()
 
     def _ended(self, agent: ExecutorAgent, done: asyncio.Task[str]) -> None:
-        who, place = agent.setup.address, agent.setup.place
+        who, place = agent.setup.me.address, agent.setup.me.place
         why = "killed" if done.cancelled() else done.result()
         self.ends.append((who, why))
         if self.agents.get(who) is agent:
@@ -211,7 +217,7 @@ class Crew:
             preds = set(self.of(before.get(address.operator, "")))
             if me.phase != "active" or me.succs != succs or me.preds != preds:
                 return False
-        beside = {a.setup.executor for a in self.agents.values() if a.setup.address.operator}
+        beside = {a.setup.executor for a in self.agents.values() if a.setup.me.address.operator}
         return bool(beside)
 
     async def stop(self) -> None:

@@ -133,7 +133,7 @@ def test_the_executor_that_replaces_a_keepers_gets_its_role() -> None:
         await crew.until(lambda: KEEPER not in crew.agents)
         await crew.until(lambda: KEEPER in crew.agents and crew.views_agree())
         back = crew.agents[KEEPER].setup
-        assert (back.life, back.executor) == (2, "2")
+        assert (back.me.life, back.executor) == (2, "2")
         await grown(crew, to=3)
 
     play(story)
@@ -195,7 +195,7 @@ def test_who_does_not_know_the_secret_takes_no_part() -> None:
     async def work() -> None:
         crew = Crew(secrets={"map": b"another secret"})
         await asyncio.sleep(15.0)
-        source = next(agent for agent in crew.all if agent.setup.address == Address("source", 0))
+        source = next(agent for agent in crew.all if agent.setup.me.address == Address("source", 0))
         assert source.counts["messages"] == 0
         assert crew.count("refused connections") > 0
         assert (Address("source", 0), "cut off") in crew.ends

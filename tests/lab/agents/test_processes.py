@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.decentralized import Address
-from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
 from penstock.lab.agents.pipeline.result import PipelineRunResult
 from penstock.lab.agents.pipeline.run import PipelineRunSettings, Running, started
 from penstock.lab.agents.pipeline.sites import AgentSite

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
 from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
 from penstock.lab.agents.pipeline.run import PipelineRunSettings
 from penstock.lab.agents.pipeline.sites import AgentSite

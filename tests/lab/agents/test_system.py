@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock.decentralized import Address
-from penstock.lab.agents import Operator
+from penstock.lab.agents.pipeline.operators import Operator
 from tests.fakes.agents_memory import System
 from tests.fakes.agents_runs import check_exact, pipeline, played
 

@@ -12,7 +12,7 @@ from penstock.core.errors import EngineError
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.local import LocalAgents, executors_of
 from penstock.lab.agents.executors.setup import AgentSettings
-from penstock.lab.agents.pipeline.result import AgentAction
+from penstock.lab.agents.processes.host import AgentAction
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.kafka.broker import LocalBroker

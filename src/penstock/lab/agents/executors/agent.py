@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -14,16 +11,9 @@ from typing import Any, Protocol
 
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.lab.agents.executors.load import LoadMeter, account_of
-from penstock.lab.agents.executors.setup import Setup
-from penstock.lab.agents.pipeline.process import (
-    ORPHANED,
-    REPORT_SECONDS,
-    dialler,
-    ended,
-    lines_of,
-    lived,
-    tell,
-)
+from penstock.lab.agents.executors.setup import ExecutorAgentSetup
+from penstock.lab.agents.processes.agent import dialler, main
+from penstock.lab.agents.processes.lines import tell
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.trial import Sleep, Trials
 from penstock.lab.agents.transport.channel import Done, RecordBatch
@@ -33,6 +23,10 @@ from penstock.spark.split.wire import ADD, REMOVE, Address, Document, ask
 
 Expect = Callable[[], None]
 """Tells the host that an executor will come which this agent has asked for."""
+
+
+TRIES = 3  # of a wish to leave that gets no answer; all neighbours know already
+PAUSE = 1.0  # seconds between two
 
 
 class ExecutorAgent:
@@ -45,7 +39,7 @@ class ExecutorAgent:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: ExecutorAgentSetup,
         *,
         meter: LoadMeter,
         driver: Driver,
@@ -64,13 +58,13 @@ class ExecutorAgent:
         self._expected = 0  # executors that were granted and have not come
         self._arrived: Places = {}  # agents of new executors, not announced yet
         self._waiting = asyncio.get_running_loop().call_later(0.0, self._wait_no_more)
-        self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
+        self.peers = Peers(setup.me, self, dial=dial, tell=tell, counts=self.counts)
         self.membership, self.reception = self.peers.membership, self.peers.reception
-        chance = random.Random(f"{setup.settings.seed} {setup.address} {setup.life}")
+        chance = random.Random(f"{setup.settings.seed} {setup.me.address} {setup.me.life}")
         self._trials = Trials(self, setup.settings.policy, setup.settings.period, chance, sleep)
         self.peers.join()
-        if setup.address.keeper:  # it knows the keepers next to it, which are always there
-            self.peers.begin(dict(setup.succs), dict(setup.preds))
+        if setup.me.address.keeper:  # it knows the keepers next to it, which are always there
+            self.peers.begin(dict(setup.me.succs), dict(setup.me.preds))
 
     async def run(self) -> str:
         """Work until it has left or has to end; the reason."""
@@ -124,7 +118,7 @@ class ExecutorAgent:
     @property
     def may_leave(self) -> bool:
         """Kafka takes everything, so nobody is held back: a low load is a low load."""
-        return not self.setup.address.keeper
+        return not self.setup.me.address.keeper
 
     def load(self) -> float | None:
         """The share of its quota that its executor used."""
@@ -139,7 +133,7 @@ class ExecutorAgent:
         for _ in range(count):
             self.counts["wishes"] += 1
             try:
-                await self._driver.add(str(self.setup.address))
+                await self._driver.add(str(self.setup.me.address))
             except PenstockError as refusal:
                 self._refused("additions", refusal)
                 continue
@@ -208,60 +202,15 @@ class ExecutorAgent:
         """When all neighbours know that it leaves, its executor is decommissioned."""
         await self.peers.all_know.wait()
         try:
-            await self._driver.remove(str(self.setup.address), self.setup.executor)
+            await self._driver.remove(str(self.setup.me.address), self.setup.executor)
         except PenstockError as refusal:  # the executor stays, and gets another agent
             self._refused("departures", refusal)
             self.peers.end("its executor stays")
             return
         while not self.peers.quiet:
             await self._sleep(0.01)
-        await self.reception.farewell(self.setup.patience)
+        await self.reception.farewell(self.setup.me.patience)
         self.peers.end("left")
-
-
-# The process of one agent: ``python -m penstock.lab.agents.executors.agent``, started by a host.
-#
-# As that of ``penstock.lab.agents.pipeline.process``: a set-up and orders come on standard input,
-# what it tells goes to standard output, and the end of standard input is its end.
-
-
-async def _run() -> None:
-    lines = await lines_of(0)
-    setup, listening = Setup.of(json.loads(await lines.readline()))
-    agent = ExecutorAgent(
-        setup,
-        meter=LoadMeter(
-            account_of(setup.account), setup.settings.window, asyncio.get_running_loop().time
-        ),
-        driver=WiredDriver(address=Address.parse(setup.driver), key=setup.key),
-        dial=dialler(setup.place),
-        expect=lambda: tell({"expect": 1}),
-        tell=tell,
-    )
-    why = await lived(agent, listening, _orders(agent, lines), _reports(agent))
-    tell({"report": agent.report()})
-    ended(why)
-
-
-async def _orders(agent: ExecutorAgent, lines: asyncio.StreamReader) -> None:
-    while line := await lines.readline():
-        match json.loads(line):
-            case {"came": list(places), "asked": bool(asked)}:
-                agent.came(dict(map(read_place, places)), asked=asked)
-            case {"rest": _}:
-                agent.rest()
-                tell({"report": agent.report()})
-    os._exit(ORPHANED)  # the host is gone
-
-
-async def _reports(agent: ExecutorAgent) -> None:
-    while True:
-        await asyncio.sleep(REPORT_SECONDS)
-        tell({"report": agent.report()})
-
-
-TRIES = 3  # of a wish to leave that gets no answer; all neighbours know already
-PAUSE = 1.0  # seconds between two
 
 
 class Driver(Protocol):
@@ -308,6 +257,30 @@ class WiredDriver:
             raise InputError(f"no wish could be made at {self.address}: {error}") from error
 
 
+class ExecutorAgentProcess:
+    """The process of one agent: takes orders, and tells the host which executors will come.
+
+    ``python -m penstock.lab.agents.executors.agent``, started by a host.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        setup = ExecutorAgentSetup.of(document)
+        clock = asyncio.get_running_loop().time
+        self.agent = ExecutorAgent(
+            setup,
+            meter=LoadMeter(account_of(setup.account), setup.settings.window, clock),
+            driver=WiredDriver(address=Address.parse(setup.driver), key=setup.key),
+            dial=dialler(setup.me.place),
+            expect=lambda: tell({"expect": 1}),
+            tell=tell,
+        )
+
+    def follow(self, order: dict[str, Any]) -> None:
+        """Do what the host says."""
+        match order:
+            case {"came": list(places), "asked": bool(asked)}:
+                self.agent.came(dict(map(read_place, places)), asked=asked)
+
+
 if __name__ == "__main__":
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # a peer that is gone is no surprise
-    asyncio.run(_run())
+    main(ExecutorAgentProcess)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.lab.agents.processes.host import AgentAction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -16,15 +18,6 @@ class Sample:
     offered: float
     delivered: float
     instances: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAction:
-    """What an instance did, or what happened to it."""
-
-    time: float
-    instance: str
-    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,10 @@ from typing import Any, Literal
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
-from penstock.lab.agents.pipeline.process import address_of
-from penstock.lab.agents.pipeline.result import AgentAction, PipelineRunResult, Sample
+from penstock.lab.agents.pipeline.result import PipelineRunResult, Sample
 from penstock.lab.agents.pipeline.sites import HOST_ENDED, AgentSite, HostConnection, opened
+from penstock.lab.agents.processes.host import AgentAction
+from penstock.lab.agents.transport.wire import read_address
 from penstock.workloads.cosine import Cosine
 
 SAMPLE_SECONDS = 1.0
@@ -51,8 +52,8 @@ async def started(plan: PipelineRunSettings, say: Say = lambda _: None) -> Async
         "patience": plan.patience,
         "most": plan.most,
     }
-    async with opened(plan.sites, setup, running.told) as posts:
-        await running.begin(posts)
+    async with opened(plan.sites, setup, running.told) as hosts:
+        await running.begin(hosts)
         yield running
 
 
@@ -62,7 +63,7 @@ class Running:
     def __init__(self, plan: PipelineRunSettings, say: Say) -> None:
         self._plan = plan
         self._say = say
-        self._posts: list[HostConnection] = []
+        self._hosts: list[HostConnection] = []
         self._clock = asyncio.get_running_loop().time
         self._begun: float | None = None
         self._sites: dict[Address, int] = {}  # of the instances that live
@@ -82,17 +83,17 @@ class Running:
 
     # ---- what can be done to it --------------------------------------------------------------
 
-    async def begin(self, posts: list[HostConnection]) -> None:
+    async def begin(self, hosts: list[HostConnection]) -> None:
         """Start the first instances and give each its view."""
-        self._posts = posts
+        self._hosts = hosts
         instances = wired(self._plan.pipeline.sizes, self._plan.pipeline.edges)
         names = self._plan.pipeline.names
         at: dict[int, list[list[Any]]] = {}
         for address in instances:
-            place = (names.index(address.operator) + address.serial) % len(posts)
+            place = (names.index(address.operator) + address.serial) % len(hosts)
             at.setdefault(place, []).append(list(address))
         for number, addresses in at.items():
-            posts[number].order({"start": addresses})
+            hosts[number].order({"start": addresses})
         await self.until(lambda: len(self._places) == len(instances), START_SECONDS, "all started")
         for address, me in instances.items():
             views = [[self._document(a) for a in sorted(view)] for view in (me.succs, me.preds)]
@@ -102,12 +103,12 @@ class Running:
     def order(self, who: Address, what: dict[str, Any]) -> None:
         """Tell an instance to do something; what a user of the protocol may do, for tests."""
         if who in self._sites:
-            self._posts[self._sites[who]].order({"to": list(who), "order": what})
+            self._hosts[self._sites[who]].order({"to": list(who), "order": what})
 
     def kill(self, who: Address) -> None:
         """Kill an instance, as a crash would."""
         self._note(who, "killed")
-        self._posts[self._sites[who]].order({"kill": list(who)})
+        self._hosts[self._sites[who]].order({"kill": list(who)})
 
     def go(self) -> None:
         """The load begins."""
@@ -203,7 +204,7 @@ class Running:
         if said.get("event") == HOST_ENDED:
             self._host_ended(site)
             return
-        who, life = address_of(said["from"]), said.get("life", 1)
+        who, life = read_address(said["from"]), said.get("life", 1)
         match said:
             case {"report": dict(report)}:
                 if who.operator == SINK:
@@ -229,7 +230,7 @@ class Running:
             case {"event": "duplicates", "count": int(count)}:
                 self._note(who, f"duplicates {count}")
             case {"event": "lost a peer", "peer": list(peer)}:
-                self._note(who, f"lost {address_of(peer)}")
+                self._note(who, f"lost {read_address(peer)}")
             case {"event": "ends", "why": str(why)}:
                 self._note(who, f"ends: {why}")
             case {"event": str(event)}:

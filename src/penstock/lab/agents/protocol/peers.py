@@ -12,42 +12,15 @@ from typing import Any, Protocol
 
 from penstock.decentralized.messages import Address, Message
 from penstock.lab.agents.protocol.membership import Membership
+from penstock.lab.agents.protocol.setup import AgentSetup
 from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.handshake import Hello, Verdict
 from penstock.lab.agents.transport.link import Dial, Link
 from penstock.lab.agents.transport.reception import Reception
-from penstock.lab.agents.transport.wire import Place, Places, encode
+from penstock.lab.agents.transport.wire import Places, encode
 
 Tell = Callable[[dict[str, Any]], None]
 """Says something that somebody may like to see; nobody decides by it."""
-
-
-class Seat(Protocol):
-    """Who an instance is: see ``penstock.lab.agents.pipeline.setup.Setup``."""
-
-    @property
-    def address(self) -> Address:
-        """Its address."""
-
-    @property
-    def place(self) -> Place:
-        """Where it listens."""
-
-    @property
-    def secret(self) -> bytes:
-        """What all of a run know."""
-
-    @property
-    def life(self) -> int:
-        """Which process at its address it is."""
-
-    @property
-    def creator(self) -> tuple[Address, Place] | None:
-        """Who will start it; ``None`` for the first instances of a run."""
-
-    @property
-    def patience(self) -> float:
-        """Seconds of silence after which a peer is dialled again."""
 
 
 class Carrier(Protocol):
@@ -77,19 +50,19 @@ class Peers:
     """
 
     def __init__(
-        self, seat: Seat, carrier: Carrier, *, dial: Dial, tell: Tell, counts: Counter[str]
+        self, setup: AgentSetup, carrier: Carrier, *, dial: Dial, tell: Tell, counts: Counter[str]
     ) -> None:
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.all_know = asyncio.Event()
         self.links: dict[Address, Link] = {}
         self.counts = counts
-        self.membership = Membership(seat.address, self._post, counts)
-        self.reception = Reception(self, seat.secret, counts)
-        self._seat = seat
+        self.membership = Membership(setup.address, self._post, counts)
+        self.reception = Reception(self, setup.secret, counts)
+        self._setup = setup
         self._carrier = carrier
         self._dial = dial
         self._tell = tell
-        self._places: Places = {seat.address: seat.place}
+        self._places: Places = {setup.address: setup.place}
         self._channels: Counter[Address] = Counter()
         self._gone: dict[Address, int] = {}  # peers that were given up, and in which life
 
@@ -97,9 +70,9 @@ class Peers:
 
     def join(self) -> None:
         """Listen to whoever will start it, to notice when it is gone."""
-        if self._seat.creator is not None:
-            self._places.update([self._seat.creator])
-            self._link(self._seat.creator[0])
+        if self._setup.creator is not None:
+            self._places.update([self._setup.creator])
+            self._link(self._setup.creator[0])
 
     def begin(self, succs: Places, preds: Places) -> None:
         """Start with a given view."""
@@ -151,9 +124,9 @@ class Peers:
     def hello(self, peer: Address) -> Hello:
         """Who it is to a peer."""
         return Hello(
-            sender=self._seat.address,
-            place=self._seat.place,
-            life=self._seat.life,
+            sender=self._setup.address,
+            place=self._setup.place,
+            life=self._setup.life,
             channel=self._channels[peer],
             role=self.membership.role_to(peer),
             receiver=peer,
@@ -203,11 +176,11 @@ class Peers:
     @property
     def life(self) -> int:
         """Which process at its address it is."""
-        return self._seat.life
+        return self._setup.life
 
     def admit(self, hello: Hello) -> Verdict:
         """Whether a peer may come in; a keeper that is back and its neighbours meet by this."""
-        if hello.receiver != self._seat.address:
+        if hello.receiver != self._setup.address:
             return "stranger"
         if self._gone.get(hello.sender, 0) >= hello.life:
             return "gone"
@@ -235,7 +208,7 @@ class Peers:
         return self.membership.me.phase != "inactive"
 
     def _orphaned_by(self, peer: Address) -> bool:
-        creator = self._seat.creator
+        creator = self._setup.creator
         return not self._started and creator is not None and peer == creator[0]
 
     def _post(self, to: Address, message: Message) -> None:
@@ -250,8 +223,8 @@ class Peers:
                 peer,
                 self._places[peer],
                 dial=self._dial,
-                secret=self._seat.secret,
-                patience=self._seat.patience,
+                secret=self._setup.secret,
+                patience=self._setup.patience,
                 counts=self.counts,
             )
         return self.links[peer]

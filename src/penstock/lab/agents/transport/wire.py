@@ -54,6 +54,15 @@ def read_place(document: Any) -> tuple[Address, Place]:
     raise Malformed(f"{document!r:.60} is no instance")
 
 
+def read_address(document: Any) -> Address:
+    """An address, from a plain value of our own.
+
+    >>> read_address(["A", 3])
+    Address(operator='A', serial=3)
+    """
+    return Address(str(document[0]), int(document[1]))
+
+
 def encode(message: Message, places: Mapping[Address, Place]) -> bytes:
     """A message as bytes."""
 
