@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from penstock.history.files import write_text
 from penstock.lab.host import cgroups, processes
 
 RUN_VARIABLE = "PENSTOCK_RUN"
@@ -120,9 +121,7 @@ class Run:
             "folder": str(self.folder),
             "groups": [str(group) for group in self.groups],
         }
-        fresh = self.record.with_suffix(".new")
-        fresh.write_text(json.dumps(value))
-        fresh.replace(self.record)
+        write_text(self.record, json.dumps(value))
 
     def processes(self) -> list[int]:
         """Every process of this run: marked in its environment, or inside one of its cgroups."""

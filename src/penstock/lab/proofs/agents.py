@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from penstock.core.errors import InputError
+from penstock.history.files import atomic
 from penstock.lab.agents.executors.setup import AgentSettings
 from penstock.lab.proofs.agents_run import AgentsRun, AgentsRunSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
@@ -184,9 +185,8 @@ def draw(course: AgentsRun, folder: Path) -> Path:
         )  # fmt: skip
         figure.text(0.985, 0.975, str(course.answer), fontsize=15, ha="right", va="top")
         figure.subplots_adjust(left=0.07, right=0.985, top=0.89, bottom=0.07, hspace=0.33)
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 

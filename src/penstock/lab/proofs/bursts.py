@@ -19,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from penstock.core.errors import InputError
+from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs.bursts_run import COURSE, BurstRun, BurstSession, TracePiece
 from penstock.lab.proofs.proof import Check, Proof, Say
@@ -205,9 +206,8 @@ def draw(courses: Sequence[BurstRun], targets: Mapping[str, float], folder: Path
             below.set_xlabel("time (seconds)")
         axes[0][0].set_ylabel("seconds, mean of 5 s")
         figure.tight_layout()
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 

@@ -20,6 +20,7 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.ports import Policy
+from penstock.history.files import write_text
 from penstock.lab.clusters.standalone.sessions import Driver, settle
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.faults_child import SEESAW, DriverOrder, report
@@ -92,9 +93,7 @@ def _events(order: DriverOrder, spark: Any) -> NexmarkStream:
             calm=order.calm,
             busy=order.busy,
         )
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps({"rate": rate, "start": time.time() + 1.0}))
-        partial.replace(file)
+        write_text(file, json.dumps({"rate": rate, "start": time.time() + 1.0}))
     load = json.loads(file.read_text())
     pattern = Trace(file=str(order.path / "load.csv"), repeat=True)
     return setting.stream_of(

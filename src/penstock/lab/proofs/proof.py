@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock.history.files import write_text
 from penstock.report.statistics import Estimate
 
 RESULT = "proof.json"
@@ -83,8 +84,6 @@ class Proof:
 def keep(proof: Proof, folder: Path) -> Path:
     """Write the result into a folder as ``proof.json``."""
     path = folder / RESULT
-    partial = path.with_name(path.name + ".part")
     text = json.dumps(proof.document(), indent=2, ensure_ascii=False, allow_nan=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text + "\n")
     return path

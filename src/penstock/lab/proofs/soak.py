@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
+from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.proof import Check, Proof, Say
@@ -334,9 +335,8 @@ def draw(samples: Sequence[SoakSample], folder: Path) -> Path:
             _panel(axes, name, unit, times, samples, lines)
             axes.set_xlabel("time (hours)" if hours else "time (minutes)")
         figure.tight_layout()
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 

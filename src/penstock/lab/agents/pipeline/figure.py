@@ -10,6 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from penstock.history.files import atomic
 from penstock.lab.agents.pipeline.operators import Pipeline
 from penstock.lab.agents.pipeline.result import PipelineRunResult
 from penstock.report import units
@@ -46,9 +47,8 @@ def draw(outcome: PipelineRunResult, pipeline: Pipeline, path: Path) -> Path:
             fontsize=15, ha="right", va="top", linespacing=1.4,
         )  # fmt: skip
         figure.subplots_adjust(left=0.06, right=0.985, top=0.85, bottom=0.08, hspace=0.25)
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 
