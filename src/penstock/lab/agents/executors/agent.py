@@ -67,20 +67,8 @@ class ExecutorAgent:
             self.peers.begin(dict(setup.me.succs), dict(setup.me.preds))
 
     async def run(self) -> str:
-        """Work until it has left or has to end; the reason."""
-        tasks = [
-            asyncio.create_task(self._sample(), name="samples"),
-            asyncio.create_task(self._trials.run(), name="trials"),
-            asyncio.create_task(self._depart(), name="departure"),
-        ]
-        for task in tasks:
-            task.add_done_callback(self.peers.fail)
-        try:
-            return await self.peers.ended
-        finally:
-            for task in tasks:
-                task.cancel()
-            self.peers.close()
+        """Work until it has left or has to end; returns the reason."""
+        return await self.peers.run(self._sample(), self._trials.run(), self._depart())
 
     def came(self, new: Places, *, asked: bool) -> None:
         """Agents stand beside new executors: those it ``asked`` for, or some that nobody did."""

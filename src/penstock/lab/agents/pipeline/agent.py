@@ -91,20 +91,8 @@ class InstanceAgent:
             self.begin(dict(me.succs), dict(me.preds))
 
     async def run(self) -> str:
-        """Work until it has left or has to end; the reason."""
-        tasks = [
-            asyncio.create_task(self._work(), name="work"),
-            asyncio.create_task(self._trials.run(), name="trials"),
-            asyncio.create_task(self._drained(), name="drained"),
-        ]
-        for task in tasks:
-            task.add_done_callback(self.peers.fail)
-        try:
-            return await self.peers.ended
-        finally:
-            for task in tasks:
-                task.cancel()
-            self.peers.close()
+        """Work until it has left or has to end; returns the reason."""
+        return await self.peers.run(self._work(), self._trials.run(), self._drained())
 
     def begin(self, succs: Places, preds: Places) -> None:
         """Start with a given view."""

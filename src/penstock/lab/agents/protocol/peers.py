@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from penstock.decentralized.messages import Address, Message
@@ -102,12 +102,24 @@ class Peers:
         """Whether peers are done with all that they were sent."""
         return all(link.out.empty for link in self.links.values())
 
+    async def run(self, *work: Coroutine[Any, Any, None]) -> str:
+        """Do the agent's work until it has to end; returns the reason."""
+        tasks = [asyncio.create_task(each) for each in work]
+        for task in tasks:
+            task.add_done_callback(self._fail)
+        try:
+            return await self.ended
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.close()
+
     def end(self, why: str) -> None:
         """It has to end."""
         if not self.ended.done():
             self.ended.set_result(why)
 
-    def fail(self, task: asyncio.Task[Any]) -> None:
+    def _fail(self, task: asyncio.Task[Any]) -> None:
         """A fault of ours must end the instance, not leave it half alive."""
         problem = None if task.cancelled() else task.exception()
         if problem is not None and not self.ended.done():
