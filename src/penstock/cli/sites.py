@@ -100,7 +100,7 @@ def _spec(
 
 
 def _jittery(site: Site, jitter: float) -> Site:
-    """With jitter, where there is a delay to change."""
+    """The same sites with jitter, where there is a delay to change."""
     return replace(site, jitter=jitter) if site.delay else site
 
 

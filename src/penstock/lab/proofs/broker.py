@@ -52,7 +52,7 @@ class BrokerSettings:
 
     @property
     def seconds(self) -> float:
-        """Of load."""
+        """Seconds of load."""
         return self.kills * (CALM + self.away + MOST_SECONDS / 2) + CALM + CLOSING
 
 

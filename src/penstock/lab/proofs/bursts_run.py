@@ -65,10 +65,14 @@ class TracePiece:
 class BurstRun:
     """What a run came to.
 
-    ``mean``, ``p95`` response times in seconds of the lines that count · ``share`` mean CPU share,
-    ``used`` CPU used, both of the nominal quota · ``changes`` of the share · ``failed`` tasks ·
-    ``wrong`` lines or matches too many or too few · ``points`` time, response time, share ·
-    ``monitor_ms`` CPU of the workload monitor, of all of the run, and the memory that it holds.
+    mean, p95: response times in seconds of the lines that count
+    share, used: mean CPU share and CPU used, both of the nominal quota
+    changes: how often the share was changed
+    failed: tasks that failed
+    wrong: lines or matches too many or too few
+    points: time, response time, share
+    monitor_ms: CPU of the workload monitor in all of the run
+    monitor_bytes: memory that it holds
     """
 
     name: str

@@ -158,11 +158,14 @@ Kind = Literal["started", "asked", "batch", "comparing", "result"]
 class DriverOrder:
     """What the driver is to run.
 
-    ``folder`` is for everything the two share · ``conf`` the session's, from the cluster ·
-    ``journal`` of the auto-scaler, which goes on where an earlier driver stopped · ``rate``
-    records/s that one executor takes (``None``: find out) · ``low`` and ``high`` the load as
-    multiples of that, for ``calm`` and ``busy`` seconds in turn · ``period`` seconds between
-    decisions, ``cool_down`` seconds between actions.
+    folder: for everything the two share
+    conf: that of the session, from the cluster
+    journal: the auto-scaler's, which goes on where an earlier driver stopped
+    rate: records/s that one executor takes (``None``: find out)
+    low, high: the load as multiples of that
+    calm, busy: seconds of each of the two, in turn
+    period: seconds between decisions
+    cool_down: seconds between actions
     """
 
     folder: str

@@ -47,7 +47,7 @@ class Check:
 
     @classmethod
     def of(cls, figure: str, estimate: Estimate, bound: float, **more: Any) -> Check:
-        """From a mean with its interval; a single value has none."""
+        """A check of a mean with its interval; a single value has none."""
         ends = (None, None) if estimate.half_width is None else (estimate.low, estimate.high)
         return cls(
             figure=figure, value=estimate.mean, bound=bound, low=ends[0], high=ends[1], **more
@@ -76,7 +76,7 @@ class Proof:
         return bool(self.checks) and all(check.held for check in self.checks)
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """The result as one JSON document."""
         checks = [dataclasses.asdict(check) | {"held": check.held} for check in self.checks]
         return dataclasses.asdict(self) | {"checks": checks, "held": self.held}
 

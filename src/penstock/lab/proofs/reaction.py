@@ -55,7 +55,7 @@ class ReactionSettings:
 
     @property
     def guards(self) -> Guards:
-        """At most two executors more per action, no cool-down: it is the reaction that counts."""
+        """Limits of two executors more per action, and no cool-down: the reaction counts."""
         return Guards(
             minimum=1, maximum=SLOTS, step_up=2, step_down=2, tolerance=0.1, drain=setting.TRIGGER
         )
@@ -110,7 +110,7 @@ class Reaction:
 
     @property
     def seconds(self) -> float:
-        """From the step of the load to the first task on an added executor."""
+        """Seconds from the step of the load to the first task on an added executor."""
         return self.first_task - self.step
 
 

@@ -34,9 +34,12 @@ class Process:
 class SoakSample:
     """One look at a run, ``seconds`` after it began; sizes in bytes, ``None`` = not measured.
 
-    ``python`` is the driver's Python, ``jvm`` its JVM; ``heap`` what the JVM still uses right after
-    a collection · ``executor_rss`` mean over the executors · ``dead`` executors that the driver
-    remembers · ``journal`` with all rotated files · ``scrape`` size of the Prometheus page.
+    python_*, jvm_*: the driver's Python and its JVM
+    heap: what the JVM still uses right after a collection
+    executor_rss: mean over the executors
+    dead: executors that the driver remembers
+    journal: size of it with all rotated files
+    scrape: size of the Prometheus page
     """
 
     seconds: float

@@ -160,7 +160,7 @@ def _rounds(
 
 
 def _environment() -> dict[str, str]:
-    """Of a process that starts Spark: nothing of Spark's from outside."""
+    """The environment of a process that starts Spark: nothing of Spark's from outside."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
         "JAVA_HOME": str(find_java().home),
@@ -199,7 +199,7 @@ def _read(spark: SparkSession, form: Form) -> Rate:
 
 
 def _cpu_seconds() -> float:
-    """Of this process, its Java and its Python workers."""
+    """CPU seconds of this process, its Java and its Python workers."""
     return tree_cpu_seconds([os.getpid()])[os.getpid()]
 
 

@@ -55,7 +55,7 @@ class Capacity:
 
 
 def read_capacities(folder: Path) -> dict[str, Capacity]:
-    """By query; empty if nothing was measured yet."""
+    """The capacity of each query; empty if nothing was measured yet."""
     path = folder / CAPACITY
     if not path.is_file():
         return {}

@@ -47,9 +47,12 @@ TRIES = 5  # measurements until a wrong round trip is believed
 class Sites:
     """Running sites; a context manager, or :meth:`start` and :meth:`stop`.
 
-    ``spec`` as it is now, after changes · ``emulation`` how delays are made · ``realtime``
-    whether that is at real-time priority · ``addresses`` by site · ``rtt`` the round trips as
-    last measured. ``say`` gets one line per step of progress.
+    spec: as it is now, after changes
+    emulation: how delays are made
+    realtime: whether that is at real-time priority
+    addresses: by site
+    rtt: the round trips as last measured
+    say: gets one line per step of progress
     """
 
     def __init__(self, spec: SitesSpec, *, say: Callable[[str], None] = lambda line: None) -> None:

@@ -86,7 +86,7 @@ def choose(wanted: str, *, jitter: bool) -> Literal["netem", "tun"]:
 
 
 def check() -> Check:
-    """For ``penstock doctor``."""
+    """The line of ``penstock doctor`` on emulated sites."""
     possible = probe()
     if possible.missing is not None:
         found = possible.namespaces or f"no netem ({possible.netem}), no TUN ({possible.tun})"
@@ -130,7 +130,7 @@ def _tun() -> str | None:
 
 
 def _realtime() -> bool:
-    """For this thread only, which ends at once."""
+    """Try real-time priority in this thread only, which ends at once."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
     except OSError:

@@ -72,12 +72,12 @@ class Port:
     conditions: Conditions
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain value."""
+        """The port as a plain value."""
         return asdict(self)
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Port:
-        """From a plain value."""
+        """The port that a plain value stands for."""
         return Port(**(value | {"conditions": Conditions(**value["conditions"])}))
 
 

@@ -66,7 +66,7 @@ class Assignments:
             self._leaving.add(executor)
 
     def look(self, executors: Collection[str]) -> tuple[list[Address], list[Assignment]]:
-        """With these executors there: the agents to end, and those to start."""
+        """The agents to end, and those to start, now that these executors are there."""
         self._leaving &= set(executors)
         over = [who for who, executor in self._assignments.items() if executor not in executors]
         for who in over:

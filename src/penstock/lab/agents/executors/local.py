@@ -72,7 +72,7 @@ class LocalAgents:
         return self._asked(lambda host: host.agents)
 
     def counts(self) -> Counter[str]:
-        """Of all agents that there were, together."""
+        """What all agents that there were have counted, together."""
         return self._asked(lambda host: host.counts)
 
     def actions(self) -> list[AgentAction]:

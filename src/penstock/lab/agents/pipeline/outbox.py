@@ -64,7 +64,7 @@ class Outbox:
         self.flush()
 
     def put_back(self, batches: Sequence[RecordBatch]) -> None:
-        """The same for batches whose receiver is gone; they come first."""
+        """Send batches whose receiver is gone to others, before all that wait."""
         self._waiting.extendleft(reversed(batches))
         self.flush()
 

@@ -24,10 +24,14 @@ class Sample:
 class PipelineRunResult:
     """A run from start to end.
 
-    ``emitted`` records that the sources sent · ``expected`` what the operators make of them ·
-    ``delivered`` different ones at the sink · ``lost`` expected and not delivered · ``duplicated``
-    that came to the sink again, and were dropped · ``unexpected`` that nobody sent ·
-    ``counts`` of all instances together · ``seconds`` until the last record was done.
+    emitted: records that the sources sent
+    expected: what the operators make of them
+    delivered: different ones at the sink
+    lost: expected and not delivered
+    duplicated: those that came to the sink again, and were dropped
+    unexpected: those that nobody sent
+    counts: what all instances together have counted
+    seconds: from the start until the last record was done
     """
 
     emitted: int

@@ -32,7 +32,7 @@ class AgentSite:
 
     @classmethod
     def of(cls, text: str) -> AgentSite:
-        """From ``ADDRESS`` or ``ADDRESS=COMMAND``."""
+        """The site that ``ADDRESS`` or ``ADDRESS=COMMAND`` names."""
         address, _, command = text.partition("=")
         return cls(address=address.strip(), prefix=tuple(command.split()))
 

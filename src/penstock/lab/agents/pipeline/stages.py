@@ -217,7 +217,7 @@ class Source:
         done()
 
     def start(self) -> None:
-        """Nothing: a source waits for ``go``."""
+        """Does nothing: a source waits for ``go``."""
 
     def go(self) -> None:
         """The load begins."""
@@ -277,10 +277,10 @@ class Sink:
         done()
 
     def start(self) -> None:
-        """Nothing: a sink has nobody to wait for."""
+        """Does nothing: a sink has nobody to wait for."""
 
     async def run(self) -> None:
-        """Nothing but what comes."""
+        """Wait: a sink does nothing but take what comes."""
         await self._ended.wait()
 
     def audit(self, sent: Mapping[int, int]) -> dict[str, int]:

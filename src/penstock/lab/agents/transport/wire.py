@@ -38,7 +38,7 @@ def place_document(address: Address, places: Mapping[Address, Place]) -> list[An
 
 
 def read_place(document: Any) -> tuple[Address, Place]:
-    """The same, read and checked.
+    """An instance and its place from a plain value, checked.
 
     >>> read_place(["A", 3, "127.0.0.1", 4000])
     (Address(operator='A', serial=3), Place(host='127.0.0.1', port=4000))

@@ -135,9 +135,11 @@ def _turns(row: LinedUpBatch, lineup: Lineup) -> float:
 
 
 def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
-    """Of tasks: how they differ from what is said of them within a stage. Of batches: what is
-    left of the deviation of their sum within a run. Of runs: by how much all of one are longer or
-    shorter, as a machine is faster and slower by the minute; it is no noise between batches.
+    """How much durations scatter around what the profile says, at three levels.
+
+    Tasks: how they differ from what is said of them within a stage. Batches: what is left of the
+    deviation of their sum within a run. Runs: by how much all of one are longer or shorter, as a
+    machine is faster and slower by the minute; that is no noise between batches.
     """
     rows = lineup.settled
     within: list[np.ndarray] = []

@@ -45,7 +45,7 @@ class ExecutorFit:
 def executor_of(
     experiments: Sequence[Experiment], tasks: Mapping[tuple[int, str], Sequence[NewTask]]
 ) -> ExecutorFit:
-    """From the actions of all runs, and the tasks of each new executor in their order."""
+    """The executor that fits the actions of all runs, and the tasks of each new one in order."""
     values: dict[str, float] = {}
     errors: dict[str, float] = {}
     notes: list[str] = []
@@ -76,7 +76,7 @@ def executor_of(
 
 
 def _starts(experiments: Sequence[Experiment]) -> list[tuple[int, float]]:
-    """Of each executor that an action brought: its place among them, seconds until it was there."""
+    """The place of each executor among those that an action brought, and seconds until it came."""
     found = []
     for experiment in experiments:
         for action in experiment.rescales:

@@ -53,7 +53,7 @@ class Output:
 
 
 def costs_of(lineup: Lineup, role: int) -> Costs:
-    """Of the settled batches:
+    """What the stages of the settled batches cost.
 
     Busy seconds of a stage = p·c₀ + c₁·n + c₂·S, the last only where it is clear.
     """
@@ -103,7 +103,7 @@ def costs_of(lineup: Lineup, role: int) -> Costs:
 
 
 def shares_of(rows: Sequence[LinedUpBatch], role: int, tasks: int) -> tuple[float, ...]:
-    """Of the records by partition; empty where they lie evenly, or as chance has it.
+    """The share of the records in each partition; empty where they lie evenly, but for chance.
 
     The mean shares of the partitions must vary more than those of single batches explain.
     """
@@ -120,7 +120,7 @@ def shares_of(rows: Sequence[LinedUpBatch], role: int, tasks: int) -> tuple[floa
 
 
 def _shares(row: LinedUpBatch, role: int, tasks: int) -> Floats | None:
-    """Of one batch; ``None`` unless the records of every task are known."""
+    """The shares in one batch; ``None`` unless the records of every task are known."""
     records = np.zeros(tasks)
     known = row.tasks[role]
     if len(known) != tasks or row.stages[role].tasks != tasks:

@@ -29,7 +29,7 @@ class StateStep:
 
 
 def places_of(lineup: Lineup) -> dict[int, tuple[int, ...]]:
-    """By role, the stateful operators that it runs.
+    """The stateful operators that each role runs.
 
     One each where there are as many as stages behind the shuffle; else they share the last one,
     as operators with the same key do.

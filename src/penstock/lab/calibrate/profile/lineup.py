@@ -20,10 +20,13 @@ LEAST_BATCHES = 12  # settled ones, to make a profile of
 class LinedUpBatch:
     """One batch: by role its stage, the records that it read and its tasks (none: not read).
 
-    ``executors`` while it ran · ``settled`` they were all warm, none came or went · ``before``
-    the batch before it in the same run, ``None`` if that is not known · ``first`` of its query ·
-    ``run`` the place of its experiment · ``detail`` of it, where known · ``state`` rows before
-    it by role, once they have been told apart.
+    executors: how many there were while it ran
+    settled: whether they were all warm and none came or went
+    before: the batch before it in the same run, ``None`` if that is not known
+    first: whether it is the first of its query
+    run: the place of its experiment
+    detail: what its progress document tells more, where known
+    state: rows before it by role, once they have been told apart
     """
 
     run: int

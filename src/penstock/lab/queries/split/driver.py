@@ -34,9 +34,13 @@ STOP = "stop"  # a file that ends the process between two batches
 class HopOrder:
     """One hop of a query.
 
-    ``folder`` of its checkpoint and, for the sink, its ``result`` · ``conf`` of its session ·
-    ``listen`` where it answers the controller · ``trigger``, ``window`` and ``span`` seconds ·
-    ``slots`` executors that it may have · ``agents`` whether agents decide on them.
+    folder: for its checkpoint and, of the sink, its ``result``
+    conf: that of its session
+    listen: where it answers the controller
+    trigger, window: seconds between batches, and of an observation
+    span: seconds of event time that a batch covers at most
+    slots: executors that it may have
+    agents: whether agents decide on them
     """
 
     folder: str

@@ -52,11 +52,13 @@ class _Child:
 class SplitRun:
     """The applications of one query; a context manager that leaves no process behind.
 
-    ``servers`` of Kafka, whose topics ``<prefix>-<table>`` a producer fills · ``partitions`` of
-    the topics between the hops and of their state · ``slots`` executors that each may have ·
-    ``patience`` seconds of event time that a batch may cover; at least what ``events.max_rows``
-    allow for · ``window`` seconds that an observation covers · ``agents`` whether agents beside the
-    executors size the applications, and no controller may.
+    servers: of Kafka, whose topics ``<prefix>-<table>`` a producer fills
+    partitions: of the topics between the hops and of their state
+    slots: executors that each may have
+    patience: seconds of event time that a batch may cover; at least what ``events.max_rows``
+        allow for
+    window: seconds that an observation covers
+    agents: whether agents beside the executors size the applications, and no controller may
     """
 
     query: NexmarkQuery

@@ -38,7 +38,7 @@ class Cluster(Metered, Protocol):
 
     @property
     def folder(self) -> Path:
-        """For what is only needed while it runs."""
+        """Where it keeps what is only needed while it runs."""
         ...
 
     @property
@@ -51,9 +51,11 @@ class Cluster(Metered, Protocol):
 class Course:
     """How a measurement goes.
 
-    ``rows`` most records of a micro-batch · ``windows`` of ``seconds`` each that are counted ·
-    ``skip`` batches that are not, after the executors are warm · ``partitions`` tasks that read a
-    micro-batch · ``within`` seconds until it is given up.
+    rows: most records of a micro-batch
+    windows, seconds: how many times are counted, and how long each lasts
+    skip: batches that do not count after the executors are warm
+    partitions: tasks that read a micro-batch
+    within: seconds until it is given up
     """
 
     rows: int

@@ -18,12 +18,14 @@ Tasks = Mapping[int, Sequence[Task]]  # by stage
 class Throughput:
     """One measurement of a job at one parallelism.
 
-    ``rows`` most records of a micro-batch · ``windows`` records/s of each part of it ·
-    ``durations`` seconds of its batches · ``busy`` share of the time in which each executor ran a
-    task and did not wait for others' data · ``cpu`` share of its quota that each used, where it
-    is known · ``fetch_wait`` share of the tasks' time that they waited for others' data ·
-    ``skew`` the busiest partition of the costliest stage over their mean · ``state_rows`` kept at
-    the end.
+    rows: most records of a micro-batch
+    windows: records/s of each part of it
+    durations: seconds of its batches
+    busy: share of the time in which each executor ran a task and did not wait for others' data
+    cpu: share of its quota that each used, where it is known
+    fetch_wait: share of the tasks' time that they waited for others' data
+    skew: the busiest partition of the costliest stage over their mean
+    state_rows: rows of state that were kept at the end
     """
 
     job: str
