@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.decentralized import Probabilistic
     from penstock.lab.agents.pipeline.operators import Pipeline
-    from penstock.lab.agents.pipeline.result import PipelineRunResult, Sample
+    from penstock.lab.agents.pipeline.result import PipelineRunResult, PipelineSample
     from penstock.lab.agents.pipeline.run import PipelineRunSettings
 
 
@@ -211,7 +211,7 @@ class AgentsView:
         from rich.live import Live
 
         self._screen = output.console(stderr=True)
-        self._samples: list[Sample] = []
+        self._samples: list[PipelineSample] = []
         self._next = 0.0
         self._live = Live(self._render(), console=self._screen, refresh_per_second=4)
 
@@ -219,7 +219,7 @@ class AgentsView:
         """A line of progress."""
         output.say(message)
 
-    def watch(self, sample: Sample) -> None:
+    def watch(self, sample: PipelineSample) -> None:
         """Show a look at the run."""
         self._samples.append(sample)
         if self._screen.is_terminal:

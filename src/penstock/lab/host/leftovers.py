@@ -102,7 +102,7 @@ def _here() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class OwnedRun:
     """One run: its name, who owns it, and what it may leave behind."""
 
     id: str
@@ -157,7 +157,7 @@ def _gone(group: Path) -> bool:
     return True
 
 
-def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda _: ()) -> Run:
+def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda _: ()) -> OwnedRun:
     """Begin a run of this process: its record first, then its folder.
 
     ``groups_of`` names the cgroups that a run of the given id is going to make.
@@ -165,18 +165,18 @@ def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda 
     id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     folder = cache / "runs" / id
     folder.parent.mkdir(parents=True, exist_ok=True)
-    run = Run(id=id, owner=Owner.me(), folder=folder, groups=groups_of(id))
+    run = OwnedRun(id=id, owner=Owner.me(), folder=folder, groups=groups_of(id))
     run.save()
     folder.mkdir(mode=0o700)
     return run
 
 
-def runs(cache: Path) -> Iterator[Run]:
+def runs(cache: Path) -> Iterator[OwnedRun]:
     """Every recorded run, of living and dead owners; unreadable records are passed over."""
     for file in sorted((cache / "runs").glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             value = json.loads(file.read_text())
-            yield Run(
+            yield OwnedRun(
                 id=value["id"],
                 owner=Owner(**value["owner"]),
                 folder=file.with_suffix(""),

@@ -23,7 +23,7 @@ from xml.sax.saxutils import quoteattr
 from penstock.core.errors import MissingError
 from penstock.lab.host.java import GET_SPARK, find_java, find_spark
 from penstock.lab.host.leftovers import cache_choices, cache_folder
-from penstock.lab.host.probes import Check
+from penstock.lab.host.probes import MachineCheck
 from penstock.lab.host.processes import Nursery
 
 # Maven artifacts by Ivy, which comes with Spark: resolved, checked, and whole or not there.
@@ -277,7 +277,7 @@ def connector_conf(say: Say = lambda line: None) -> dict[str, str]:
     return {"spark.jars": ",".join(map(str, connector_jars(say)))}
 
 
-def check() -> Check:
+def check() -> MachineCheck:
     """What of Kafka is on this machine, for ``penstock doctor``; downloads and makes nothing."""
     wanted = {"broker": [BROKER], "connector": _connectors()}
     kept = [folder / "jars" for folder in cache_choices()]
@@ -293,7 +293,7 @@ def check() -> Check:
     if not find_spec("confluent_kafka"):
         lacks.append("confluent-kafka")
         fix = GET_CLIENT
-    return Check(
+    return MachineCheck(
         name="Kafka",
         ok=not lacks,
         found=f"not here: {', '.join(lacks)}" if lacks else ", ".join(have),

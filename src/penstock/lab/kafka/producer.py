@@ -105,7 +105,7 @@ class NexmarkProducer:
             for table in events.tables
         ]
         self._servers, self._extra = bootstrap_servers, dict(extra or {})
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._nursery = Nursery()
         self._children: list[subprocess.Popen[bytes]] = []
         self._signals = NormalExit()

@@ -62,7 +62,7 @@ class Sites:
         self.addresses: Mapping[str, str] = {}
         self._say = say
         self._owner = os.getpid()
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._nursery = processes.Nursery()
         self._signals = processes.NormalExit()
         self._open = contextlib.ExitStack()
@@ -197,7 +197,7 @@ class Sites:
             )
         return self._emulator
 
-    def _connect(self, run: leftovers.Run) -> None:
+    def _connect(self, run: leftovers.OwnedRun) -> None:
         """Make namespaces, devices and sockets; ``_open`` closes them again, the last first."""
         number = self._claim()
         names = [self.spec.home]

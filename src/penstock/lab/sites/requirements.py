@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.core.errors import MissingError
-from penstock.lab.host.probes import Check
+from penstock.lab.host.probes import MachineCheck
 from penstock.lab.sites import namespaces, switch
 from penstock.lab.sites.switch import PRIORITY
 
@@ -85,7 +85,7 @@ def choose(wanted: str, *, jitter: bool) -> Literal["netem", "tun"]:
     return "tun"
 
 
-def check() -> Check:
+def check() -> MachineCheck:
     """The line of ``penstock doctor`` on emulated sites."""
     possible = probe()
     if possible.missing is not None:
@@ -96,7 +96,7 @@ def check() -> Check:
     else:
         speed = "at real-time priority" if possible.realtime else "without real-time priority"
         found = f"by TUN {speed}; not netem: {possible.netem}"
-    return Check(
+    return MachineCheck(
         name="emulated sites",
         ok=possible.missing is None,
         found=found,

@@ -30,7 +30,7 @@ class TunSwitch:
     ``run`` is what the process belongs to.
     """
 
-    def __init__(self, nursery: processes.Nursery, run: leftovers.Run) -> None:
+    def __init__(self, nursery: processes.Nursery, run: leftovers.OwnedRun) -> None:
         self._nursery, self._run = nursery, run
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None

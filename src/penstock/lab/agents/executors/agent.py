@@ -42,7 +42,7 @@ class ExecutorAgent:
         setup: ExecutorAgentSetup,
         *,
         meter: LoadMeter,
-        driver: Driver,
+        driver: ApplicationDriver,
         dial: Dial,
         expect: Expect,
         tell: Tell,
@@ -201,7 +201,7 @@ class ExecutorAgent:
         self.peers.end("left")
 
 
-class Driver(Protocol):
+class ApplicationDriver(Protocol):
     """Carries out ±1, or raises with the reason."""
 
     async def add(self, who: str) -> None:

@@ -11,7 +11,7 @@ from penstock.lab.agents.processes.host import AgentAction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class PipelineSample:
     """A look at a run: ``offered`` and ``delivered`` in records/s, ``instances`` by operator."""
 
     time: float
@@ -42,7 +42,7 @@ class PipelineRunResult:
     unexpected: int
     seconds: float
     counts: Mapping[str, int]
-    samples: tuple[Sample, ...]
+    samples: tuple[PipelineSample, ...]
     actions: tuple[AgentAction, ...]
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
-from penstock.lab.agents.pipeline.result import PipelineRunResult, Sample
+from penstock.lab.agents.pipeline.result import PipelineRunResult, PipelineSample
 from penstock.lab.agents.pipeline.sites import HOST_ENDED, AgentSite, HostConnection, opened
 from penstock.lab.agents.processes.host import AgentAction
 from penstock.lab.agents.transport.wire import read_address
@@ -28,7 +28,7 @@ SAMPLE_SECONDS = 1.0
 START_SECONDS = 60.0
 QUIET_SECONDS = 20.0
 COUNTED_PER_SECOND = 200_000  # records that the sink accounts for at the end, at the very least
-Watch = Callable[[Sample], None]
+Watch = Callable[[PipelineSample], None]
 Say = Callable[[str], None]
 
 
@@ -75,7 +75,7 @@ class Running:
         self._rested: set[Address] = set()
         self._problem: str | None = None
         self._changed = asyncio.Event()
-        self._samples: list[Sample] = []
+        self._samples: list[PipelineSample] = []
         self._actions: list[AgentAction] = []
         self._ending = False
         self._sink = 0, self._clock()
@@ -275,9 +275,9 @@ class Running:
         found = [a for name in names for a in self.living(name) if a.keeper == (kind == "keeper")]
         return random.Random(self._plan.seed).choice(found) if found else None
 
-    def _sample(self, now: float, offered: float) -> Sample:
+    def _sample(self, now: float, offered: float) -> PipelineSample:
         sizes = {o.name: len(self.living(o.name)) for o in self._plan.pipeline.operators}
-        sample = Sample(time=now, offered=offered, delivered=self._rate, instances=sizes)
+        sample = PipelineSample(time=now, offered=offered, delivered=self._rate, instances=sizes)
         self._samples.append(sample)
         return sample
 

@@ -11,7 +11,7 @@ from penstock.core.errors import InputError
 from penstock.lab.calibrate.profile import fit_states
 from penstock.lab.calibrate.profile.experiment import Experiment
 from penstock.lab.calibrate.profile.fit_driver import (
-    Driver,
+    DriverCosts,
     driver_of,
     expected,
     first_of_stage,
@@ -194,7 +194,7 @@ def _empty_batch(experiments: Sequence[Experiment], notes: list[str]) -> bool:
 def _notes(
     lineup: Lineup,
     costs: Sequence[Costs],
-    driver: Driver,
+    driver: DriverCosts,
     held: Mapping[int, StateProfile],
     outputs: Sequence[Output | None],
     *,
@@ -230,7 +230,7 @@ def _notes(
 
 
 def _errors(
-    lineup: Lineup, costs: Sequence[Costs], driver: Driver, outputs: Sequence[Output | None]
+    lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, outputs: Sequence[Output | None]
 ) -> dict[str, float]:
     errors = {"planning": driver.error}
     for name, c, output in zip(lineup.names, costs, outputs, strict=True):
@@ -242,7 +242,7 @@ def _errors(
 
 
 def _explained(
-    lineup: Lineup, costs: Sequence[Costs], driver: Driver, noise: float
+    lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, noise: float
 ) -> tuple[Explained, ...]:
     draws = np.random.default_rng(0)
     groups: dict[int, list[tuple[float, float]]] = {}

@@ -22,7 +22,7 @@ Seconds = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Driver:
+class DriverCosts:
     """Driver seconds of a batch, and ``gap`` seconds for which a task keeps its slot without
     saying so: to be launched, and to hand in its result.
     """
@@ -103,7 +103,7 @@ def measured(row: LinedUpBatch, said: Sequence[Seconds]) -> list[list[float]]:
     return found
 
 
-def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Driver:
+def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> DriverCosts:
     """``said`` the modelled tasks of each settled batch.
 
     Duration − makespan of the tasks = driver time + gap · tasks in a row on one slot.
@@ -124,7 +124,7 @@ def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Driver:
     total = line.values[0]
     told = [r.detail.commit for r in rows if r.detail is not None]
     commit = min(total, float(np.median(told))) if told else 0.0
-    return Driver(
+    return DriverCosts(
         planning=total - commit, commit=commit, error=line.errors[0], gap=gap, gap_error=gap_error
     )
 

@@ -129,7 +129,7 @@ def _run(rig: Rig, spec: ProfileSpec, step: ProfileRun) -> Experiment:
     with (
         rig.folder() as folder,
         rig.feed.topics(query, events, backlog=True) as topics,
-        closing(Watch(rig)) as watch,
+        closing(RunWatch(rig)) as watch,
     ):
         running: Any = nexmark.start(
             rig.session(),
@@ -184,7 +184,7 @@ WARMING = 45.0  # seconds that it may go on until new executors are warm
 GIVE_UP = 180.0
 
 
-class Watch:
+class RunWatch:
     """Looks at one run: its engine times actions, the driver tells of stages and tasks."""
 
     def __init__(self, rig: Rig) -> None:
@@ -238,7 +238,7 @@ class Watch:
         )
 
 
-def some_batches(watch: Watch, running: Any, seconds: float) -> None:
+def some_batches(watch: RunWatch, running: Any, seconds: float) -> None:
     """Eight batches after the first, or as many as end in time, but at least three."""
     begun = False
 
@@ -257,7 +257,7 @@ def some_batches(watch: Watch, running: Any, seconds: float) -> None:
     watch.cpu()
 
 
-def resize(watch: Watch, running: Any, step: ProfileRun, *, warm: Callable[[], bool]) -> None:
+def resize(watch: RunWatch, running: Any, step: ProfileRun, *, warm: Callable[[], bool]) -> None:
     """Another number of executors. They come during a large batch, which may last, and go between
     two small ones, if there is such a moment.
     """
@@ -281,7 +281,7 @@ def resize(watch: Watch, running: Any, step: ProfileRun, *, warm: Callable[[], b
         watch.wait(running)
 
 
-def until_the_end(watch: Watch, running: Any, wanted: tuple[int, ...], *, quiet: float) -> None:
+def until_the_end(watch: RunWatch, running: Any, wanted: tuple[int, ...], *, quiet: float) -> None:
     """All data, ``wanted`` rows of each source, and ``quiet`` seconds after them."""
     while consumed_of(running.lastProgress) != wanted:
         watch.wait(running)

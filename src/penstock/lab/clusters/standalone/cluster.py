@@ -86,7 +86,7 @@ class LocalCluster:
         self._say = say
         self._owner = os.getpid()
         self._used = False
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._groups: cgroups.Groups | None = None
         self._nursery = processes.Nursery()
         self._daemons: Daemons | None = None
@@ -147,7 +147,7 @@ class LocalCluster:
         """The private folder of this run: logs, work, local and temporary files."""
         return self._running().folder
 
-    def _running(self) -> leftovers.Run:
+    def _running(self) -> leftovers.OwnedRun:
         if self._run is None:
             raise EngineError("the cluster is not running: call start(), or use it in a with block")
         return self._run

@@ -25,7 +25,7 @@ class Layout:
     ``host`` the cluster's address · ``groups`` the control groups of executors.
     """
 
-    run: leftovers.Run
+    run: leftovers.OwnedRun
     java: Java
     spark: Path
     data: ClassData

@@ -43,7 +43,7 @@ LOOK = 0.2
 
 
 @dataclass(slots=True)
-class _Child:
+class _HopProcess:
     order: HopOrder
     process: subprocess.Popen[bytes] | None = None
 
@@ -75,7 +75,7 @@ class SplitRun:
     window: float = 15.0
     agents: bool = False
     say: Callable[[str], None] = lambda line: None
-    _children: dict[str, _Child] = field(default_factory=dict)
+    _children: dict[str, _HopProcess] = field(default_factory=dict)
     _nursery: Nursery = field(default_factory=Nursery)
 
     @property
@@ -131,7 +131,7 @@ class SplitRun:
             cwd=order.path,
             log=order.path / "driver.log",
         )
-        self._children[name] = _Child(order, process)
+        self._children[name] = _HopProcess(order, process)
         deadline = time.monotonic() + START_SECONDS
         while not Path(order.listen).exists():
             self.fail_if_ended(name)
