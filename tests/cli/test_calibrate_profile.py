@@ -23,12 +23,12 @@ from penstock.core.model import Change
 from penstock.lab.calibrate.profile import measure
 from penstock.lab.calibrate.profile.fit import fit
 from penstock.lab.calibrate.profile.measure import Measured
-from penstock.lab.calibrate.profile.plan import (
+from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LONGEST_BATCH,
     SHARES,
+    ProfileRun,
     ProfileSpec,
-    Step,
     seconds_of,
     seconds_of_events,
     steps_of,
@@ -148,7 +148,7 @@ def test_it_measures_on_the_cluster_of_a_bench(
 
 def test_what_waits_in_kafka_is_what_a_run_may_take() -> None:
     embedded, kafka = (SparkSettings(source=source) for source in ("embedded", "kafka"))
-    step = Step(before=2, executors=2, rows=1_000, density=500.0)
+    step = ProfileRun(before=2, executors=2, rows=1_000, density=500.0)
     waiting, whole = seconds_of_events(step, kafka)
     assert whole * step.density >= (BATCHES + 1) * step.rows
     assert 2 * step.rows <= waiting * step.density < whole * step.density
@@ -275,7 +275,7 @@ def test_a_run_goes_on_for_eight_batches_or_some_seconds() -> None:
 
 
 def test_executors_come_at_once_and_go_between_batches() -> None:
-    up = Step(before=1, executors=4, rows=100, density=100.0, warm=True)
+    up = ProfileRun(before=1, executors=4, rows=100, density=100.0, warm=True)
     query: Any = Pretended(acting=5)
     looks = iter([False, False, True])
     measure.resize(query, query, up, warm=lambda: next(looks))
@@ -283,7 +283,7 @@ def test_executors_come_at_once_and_go_between_batches() -> None:
     assert (change.before, change.slots) == (1, 4) and batches == 1
     assert next(looks, None) is None and query.acting == 0
     query = Pretended()
-    down = Step(before=4, executors=1, rows=100, density=100.0)
+    down = ProfileRun(before=4, executors=1, rows=100, density=100.0)
     measure.resize(query, query, down, warm=lambda: False)
     ((batches, change),) = query.asked
     assert (change.before, change.slots) == (4, 1) and batches == 2

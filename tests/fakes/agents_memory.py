@@ -9,11 +9,10 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from penstock.decentralized import Address, wired
-from penstock.lab.agents.pipeline.agent import Agent
+from penstock.lab.agents.pipeline.agent import InstanceAgent, InstanceSetup
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
-from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.pipeline.sink import Sink
-from penstock.lab.agents.pipeline.source import Source
+from penstock.lab.agents.pipeline.stages import Sink, Source
+from penstock.lab.agents.protocol.setup import AgentSetup
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place, Places
 
@@ -108,15 +107,15 @@ class System:
 
     def __init__(self, pipeline: Pipeline, *, seed: int = 0, patience: float = 2.0) -> None:
         self.pipeline = pipeline
-        self.agents: dict[Address, Agent] = {}
+        self.agents: dict[Address, InstanceAgent] = {}
         self.told: list[tuple[Address, dict[str, Any]]] = []
-        self.all: list[Agent] = []
+        self.all: list[InstanceAgent] = []
         self.result: dict[str, int] = {}
         self._seed = seed
         self._patience = patience
         self._next = dict(pipeline.sizes)
         self._ports = iter(range(1, 1 << 16))
-        self._listening: dict[Place, Agent] = {}
+        self._listening: dict[Place, InstanceAgent] = {}
         self._connections: dict[tuple[Address, Address], list[MemoryWriter]] = {}
         self._tasks: dict[Address, asyncio.Task[str]] = {}
         self._queues: dict[Place, list[Connection]] = {}  # at keepers that are not back yet
@@ -132,7 +131,7 @@ class System:
         instances = wired(self.pipeline.sizes, self.pipeline.edges)
         places: Places = {}
         for address in instances:
-            places[address] = self._create(address).setup.place
+            places[address] = self._create(address).setup.me.place
         for address, me in instances.items():
             self._keepers[address] = (
                 [(a, places[a]) for a in me.succs if a.keeper],
@@ -146,23 +145,27 @@ class System:
         self,
         address: Address,
         *,
-        creator: Agent | None = None,
+        creator: InstanceAgent | None = None,
         place: Place | None = None,
         life: int = 1,
         succs: Sequence[tuple[Address, Place]] = (),
         preds: Sequence[tuple[Address, Place]] = (),
-    ) -> Agent:
-        setup = Setup(
-            address=address,
-            place=place or Place("memory", next(self._ports)),
+    ) -> InstanceAgent:
+        setup = InstanceSetup(
+            me=AgentSetup(
+                address=address,
+                place=place or Place("memory", next(self._ports)),
+                secret=SECRET,
+                life=life,
+                creator=None
+                if creator is None
+                else (creator.setup.me.address, creator.setup.me.place),
+                patience=self._patience,
+                succs=tuple(succs),
+                preds=tuple(preds),
+            ),
             pipeline=self.pipeline,
-            secret=SECRET,
             seed=self._seed,
-            life=life,
-            creator=None if creator is None else (creator.setup.address, creator.setup.place),
-            patience=self._patience,
-            succs=tuple(succs),
-            preds=tuple(preds),
         )
 
         async def dial(to: Place) -> Connection:
@@ -175,19 +178,19 @@ class System:
             self.told.append((address, what))
 
         clock = asyncio.get_running_loop().time
-        agent = Agent(setup, dial=dial, spawn=spawn, tell=tell, clock=clock)
-        self.agents[address] = self._listening[setup.place] = agent
+        agent = InstanceAgent(setup, dial=dial, spawn=spawn, tell=tell, clock=clock)
+        self.agents[address] = self._listening[setup.me.place] = agent
         self.all.append(agent)
         task = self._tasks[address] = asyncio.create_task(agent.run(), name=str(address))
         task.add_done_callback(lambda _: self._gone(agent))
         return agent
 
-    def _spawn(self, creator: Agent, count: int) -> Places:
-        operator, made = creator.setup.address.operator, {}
+    def _spawn(self, creator: InstanceAgent, count: int) -> Places:
+        operator, made = creator.setup.me.address.operator, {}
         for _ in range(count):
             address = Address(operator, self._next[operator])
             self._next[operator] += 1
-            made[address] = self._create(address, creator=creator).setup.place
+            made[address] = self._create(address, creator=creator).setup.me.place
         return made
 
     def _connect(self, dialler: Address, to: Place) -> Connection:
@@ -196,7 +199,7 @@ class System:
         near, far = pair()
         if listener is not None:
             assert isinstance(near[1], MemoryWriter) and isinstance(far[1], MemoryWriter)
-            key = dialler, listener.setup.address
+            key = dialler, listener.setup.me.address
             near[1].stuck = far[1].stuck = key in self._frozen
             self._connections.setdefault(key, []).extend([near[1], far[1]])
             self._serve(listener, far)
@@ -206,7 +209,7 @@ class System:
             raise ConnectionRefusedError
         return near
 
-    def _serve(self, listener: Agent, far: Connection) -> None:
+    def _serve(self, listener: InstanceAgent, far: Connection) -> None:
         task = asyncio.create_task(listener.reception.serve(*far))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -233,7 +236,7 @@ class System:
         self._gone(agent)
         self._tasks[who].cancel()
 
-    def _restart(self, before: Setup) -> None:
+    def _restart(self, before: AgentSetup) -> None:
         """A keeper's next process, as a host starts it."""
         if not self._stopping:
             place, life = before.place, before.life + 1
@@ -262,9 +265,9 @@ class System:
         ):
             await asyncio.sleep(0.001)
 
-    def _gone(self, agent: Agent) -> None:
+    def _gone(self, agent: InstanceAgent) -> None:
         """A process has ended; a keeper's is followed by another."""
-        who, place = agent.setup.address, agent.setup.place
+        who, place = agent.setup.me.address, agent.setup.me.place
         if self.agents.get(who) is not agent:
             return
         del self.agents[who]
@@ -273,7 +276,7 @@ class System:
         if replaced and self.pipeline.operator(who.operator) is not None:
             self._queues[place] = []
             loop = asyncio.get_running_loop()
-            loop.call_later(RESTART, self._restart, agent.setup)
+            loop.call_later(RESTART, self._restart, agent.setup.me)
         for key in list(self._connections):
             if who in key:
                 self.cut(*key)

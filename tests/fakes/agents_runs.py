@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.lab.agents import Operator, Pipeline
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
 from tests.fakes.agents_memory import System, run
 
 
@@ -23,7 +23,7 @@ def pipeline(**values: object) -> Pipeline:
 Deed = Callable[[System], Awaitable[None]]
 
 
-def played(deed: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System:
+def played(action: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System:
     """A whole run in which something is done after some seconds."""
     system = System(setup or pipeline())
 
@@ -31,7 +31,7 @@ def played(deed: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System
         await system.start()
         system.go()
         await asyncio.sleep(at)
-        await deed(system)
+        await action(system)
         await system.drained()
         await system.quiet()
         system.result = system.audit()

@@ -9,10 +9,11 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.agent import ExecutorAgent
+from penstock.lab.agents.executors.assignment import Assignment, Assignments
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.load import LoadMeter
-from penstock.lab.agents.executors.seats import Seat, Seats
-from penstock.lab.agents.executors.setup import Setup, Ways
+from penstock.lab.agents.executors.setup import AgentSettings, ExecutorAgentSetup
+from penstock.lab.agents.protocol.setup import AgentSetup
 from penstock.lab.agents.transport.link import Connection
 from penstock.lab.agents.transport.wire import Place
 from tests.fakes.agents_memory import pair
@@ -22,7 +23,7 @@ CHAIN = (("source", "map"), ("map", "sink"))
 START = 3.0  # seconds until an executor has registered
 DECOMMISSION = 2.0  # seconds until one that leaves is gone
 LOOK = 0.25
-WAYS = Ways(period=20.0, window=12.0, patience=10.0, arrival=60.0)
+AGENT_SETTINGS = AgentSettings(period=20.0, window=12.0, patience=10.0, arrival=60.0)
 
 
 class PretendedSpark:
@@ -72,19 +73,25 @@ class Pretended(LoadMeter):
 
 
 class Crew:
-    """All agents of a pipeline, seated as a host seats them; processes are tasks."""
+    """All agents of a pipeline, placed as a host places them; their processes are tasks."""
 
-    def __init__(self, ways: Ways = WAYS, secrets: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        settings: AgentSettings = AGENT_SETTINGS,
+        secrets: Mapping[str, bytes] | None = None,
+    ) -> None:
         self.spark = {name: PretendedSpark() for name in ("source", "map", "sink")}
         self.agents: dict[Address, ExecutorAgent] = {}
         self.all: list[ExecutorAgent] = []
         self.told: list[tuple[Address, dict[str, Any]]] = []
         self.ends: list[tuple[Address, str]] = []
-        self._ways = ways
+        self._settings = settings
         self._secrets = secrets or {}
         self._applications = Applications(drivers=dict.fromkeys(self.spark, ""), edges=CHAIN)
         clock = asyncio.get_running_loop().time
-        self.seats = {n: Seats(n, arrival=ways.arrival, clock=clock) for n in self.spark}
+        self.assignments = {
+            n: Assignments(n, arrival=settings.arrival, clock=clock) for n in self.spark
+        }
         self._ports = iter(range(10, 1 << 16))
         self._kept = {name: Place("memory", number) for number, name in enumerate(self.spark, 1)}
         self._queues: dict[Place, list[Connection]] = {}
@@ -96,35 +103,40 @@ class Crew:
 
     async def _look(self) -> None:
         while True:
-            for name, seats in self.seats.items():
-                over, new = seats.look(self.spark[name].executors)
+            for name, assignments in self.assignments.items():
+                over, new = assignments.look(self.spark[name].executors)
                 for who in over:
                     self.kill(who)
-                for seat in new:
-                    self._start(seat)
+                for assignment in new:
+                    self._start(assignment)
             await asyncio.sleep(LOOK)
 
-    def _start(self, seat: Seat) -> None:
-        name, keeper = seat.address.operator, seat.address.keeper
-        creator = None if seat.creator is None else self.agents.get(seat.creator)
+    def _start(self, assignment: Assignment) -> None:
+        name, keeper = assignment.address.operator, assignment.address.keeper
+        creator = None if assignment.creator is None else self.agents.get(assignment.creator)
         if creator is None and not keeper:
-            self.seats[name].ended(seat.address, left=False)
+            self.assignments[name].ended(assignment.address, left=False)
             return
         after, before = self._applications.next_to(name)
-        setup = Setup(
-            address=seat.address,
-            place=self._kept[name] if keeper else Place("memory", next(self._ports)),
-            executor=seat.executor,
+        setup = ExecutorAgentSetup(
+            me=AgentSetup(
+                address=assignment.address,
+                place=self._kept[name] if keeper else Place("memory", next(self._ports)),
+                secret=self._secrets.get(name, SECRET),
+                life=assignment.life,
+                creator=None
+                if creator is None
+                else (creator.setup.me.address, creator.setup.me.place),
+                patience=self._settings.patience,
+                succs=tuple((Address(n, 0), self._kept[n]) for n in after) if keeper else (),
+                preds=tuple((Address(n, 0), self._kept[n]) for n in before) if keeper else (),
+            ),
+            executor=assignment.executor,
             account={},
             driver="",
-            ways=self._ways,
-            secret=self._secrets.get(name, SECRET),
+            settings=self._settings,
             above=bool(before),
             below=bool(after),
-            life=seat.life,
-            creator=None if creator is None else (creator.setup.address, creator.setup.place),
-            succs=tuple((Address(n, 0), self._kept[n]) for n in after) if keeper else (),
-            preds=tuple((Address(n, 0), self._kept[n]) for n in before) if keeper else (),
         )
 
         async def dial(place: Place) -> Connection:
@@ -135,16 +147,16 @@ class Crew:
             meter=Pretended(self.spark[name]),
             driver=self.spark[name],
             dial=dial,
-            expect=lambda: self.seats[name].expect(seat.address),
-            tell=lambda what: self.told.append((seat.address, what)),
+            expect=lambda: self.assignments[name].expect(assignment.address),
+            tell=lambda what: self.told.append((assignment.address, what)),
         )
-        self.agents[seat.address] = self._listening[setup.place] = agent
+        self.agents[assignment.address] = self._listening[setup.me.place] = agent
         self.all.append(agent)
-        for far in self._queues.pop(setup.place, []):
+        for far in self._queues.pop(setup.me.place, []):
             self._serve(agent, far)
         if creator is not None:
-            creator.came({seat.address: setup.place}, asked=seat.asked)
-        task = self._tasks[seat.address] = asyncio.create_task(agent.run())
+            creator.came({assignment.address: setup.me.place}, asked=assignment.asked)
+        task = self._tasks[assignment.address] = asyncio.create_task(agent.run())
         task.add_done_callback(lambda done: self._ended(agent, done))
 
     def _connect(self, place: Place) -> Connection:
@@ -169,7 +181,7 @@ class Crew:
             self._tasks[who].cancel()
 
     def _ended(self, agent: ExecutorAgent, done: asyncio.Task[str]) -> None:
-        who, place = agent.setup.address, agent.setup.place
+        who, place = agent.setup.me.address, agent.setup.me.place
         why = "killed" if done.cancelled() else done.result()
         self.ends.append((who, why))
         if self.agents.get(who) is agent:
@@ -179,8 +191,8 @@ class Crew:
             del self._listening[place]
             for writer in self._open.pop(place, []):
                 writer.cut()
-        if self.seats[who.operator].executor_of(who) == agent.setup.executor:
-            self.seats[who.operator].ended(who, left=why == "left")
+        if self.assignments[who.operator].executor_of(who) == agent.setup.executor:
+            self.assignments[who.operator].ended(who, left=why == "left")
 
     # ---- what can be seen ----------------------------------------------------------------------
 
@@ -205,7 +217,7 @@ class Crew:
             preds = set(self.of(before.get(address.operator, "")))
             if me.phase != "active" or me.succs != succs or me.preds != preds:
                 return False
-        beside = {a.setup.executor for a in self.agents.values() if a.setup.address.operator}
+        beside = {a.setup.executor for a in self.agents.values() if a.setup.me.address.operator}
         return bool(beside)
 
     async def stop(self) -> None:

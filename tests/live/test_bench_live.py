@@ -61,7 +61,7 @@ class Never:
         raise AssertionError("nothing was run")
 
 
-def ours() -> list[leftovers.Run]:
+def ours() -> list[leftovers.OwnedRun]:
     """What clusters of this process have left behind."""
     return [r for r in leftovers.runs(leftovers.cache_folder()) if r.owner.pid == os.getpid()]
 

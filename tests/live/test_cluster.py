@@ -33,11 +33,11 @@ def eventually(condition: Callable[[], bool], what: str, *, within: float = 40.0
     until(what, condition, within)
 
 
-def run_of(folder: Path) -> leftovers.Run:
+def run_of(folder: Path) -> leftovers.OwnedRun:
     return next(run for run in leftovers.runs(folder.parents[1]) if run.folder == folder)
 
 
-def left_of(run: leftovers.Run) -> list[object]:
+def left_of(run: leftovers.OwnedRun) -> list[object]:
     """What is still there of a run: processes, cgroups, its folder, its record."""
     places = [*run.groups, run.folder, run.record]
     return [*run.processes(), *(place for place in places if place.exists())]
@@ -49,7 +49,7 @@ def backends(started: LocalCluster) -> list[int]:
     return [p for p, c in commands.items() if b"CoarseGrainedExecutorBackend" in c.read_bytes()]
 
 
-def executor_groups(run: leftovers.Run) -> set[str]:
+def executor_groups(run: leftovers.OwnedRun) -> set[str]:
     """Names of the executors' groups, the same in every hierarchy."""
     names = [{entry.name for entry in group.iterdir() if entry.is_dir()} for group in run.groups]
     assert all(some == names[0] for some in names)

@@ -20,7 +20,7 @@ def test_three_kills_in_the_middle_of_actions_leave_the_result_exact(
     monkeypatch.setattr(faults, "BOUND", 600.0)  # how fast is not for a test to judge
     said: list[str] = []
     before = {run.id for run in leftovers.runs(leftovers.cache_folder())}
-    spec = faults.Spec(queries=("q5",), seconds=10.0, quick=True)
+    spec = faults.FaultsSettings(queries=("q5",), seconds=10.0, quick=True)
     proof = faults.prove(spec, folder=tmp_path, say=said.append)
     assert proof.held, proof.checks
     assert [row["killed"] for row in proof.details] == ["executor", "worker", "driver"]

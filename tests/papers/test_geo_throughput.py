@@ -16,8 +16,9 @@ from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.queries.geo import create
 from penstock.lab.rig import saturation
+from penstock.lab.rig.saturation import SaturatedThroughput, cut
 from penstock.papers.geo.spark.measure import PARTITIONS, Course, measure, session_conf
-from penstock.papers.geo.spark.throughput import cut, throughput_of
+from penstock.papers.geo.spark.throughput import throughput_of
 
 T = 1_700_000_000.0
 
@@ -69,7 +70,7 @@ class TestThroughput:
         }
         found = throughput_of(
             "id-id",
-            batches_of(4.0, 4.0, rows=800),
+            SaturatedThroughput(batches=tuple(batches_of(4.0, 4.0, rows=800))),
             stages,
             tasks,
             executors=["1", "2", "3"],
@@ -88,7 +89,7 @@ class TestThroughput:
     def test_mean_least_and_most_are_of_the_windows(self) -> None:
         found = throughput_of(
             "map",
-            batches_of(1.0, 1.0, 4.0),
+            SaturatedThroughput(batches=tuple(batches_of(1.0, 1.0, 4.0))),
             {},
             {},
             executors=["1"],
@@ -146,7 +147,9 @@ class FakeQuery:
 class TestCountedBatches:
     def counted(self, query: FakeQuery, **other: Any) -> list[int]:
         given: dict[str, Any] = {"enough": lambda b: len(b) >= 2, "skip": 0, "within": 5.0}
-        found = saturation.counted_batches(query, **given | {"hint": "wait"} | other)
+        found = saturation.counted_batches(
+            query, saturation.Counting(**given | {"hint": "wait"} | other)
+        )
         return [batch.id for batch in found]
 
     def test_the_first_ones_are_skipped(self) -> None:

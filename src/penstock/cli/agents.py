@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from penstock.decentralized import Probabilistic
     from penstock.lab.agents.pipeline.operators import Pipeline
-    from penstock.lab.agents.pipeline.outcome import Outcome, Sample
-    from penstock.lab.agents.pipeline.plan import Plan
+    from penstock.lab.agents.pipeline.result import PipelineRunResult, PipelineSample
+    from penstock.lab.agents.pipeline.run import PipelineRunSettings
 
 
 OUTCOME = "outcome.json"
@@ -92,16 +92,15 @@ def agents(
     One process per instance. At the end every record is accounted for, or it fails.
     """
     from penstock.lab.agents.pipeline.operators import Operator, Pipeline
-    from penstock.lab.agents.pipeline.plan import Plan
-    from penstock.lab.agents.pipeline.run import run
-    from penstock.lab.agents.pipeline.sites import Site
+    from penstock.lab.agents.pipeline.run import PipelineRunSettings, run
+    from penstock.lab.agents.pipeline.sites import AgentSite
     from penstock.report.runs import check_writable
 
     if kill and kill_keeper:
         raise InputError("--kill and --kill-keeper: one of them at a time")
     victim: Literal["any", "keeper"] | None = "keeper" if kill_keeper else None
     policy = _policy(pairs("--set", set_))
-    plan = Plan(
+    plan = PipelineRunSettings(
         pipeline=Pipeline(
             operators=tuple(
                 Operator(
@@ -118,7 +117,7 @@ def agents(
             seconds=seconds,
             period=period,
         ),
-        sites=tuple(map(Site.of, site or ["127.0.0.1"])),
+        sites=tuple(map(AgentSite.of, site or ["127.0.0.1"])),
         seed=seed,
         most=most,
         patience=patience,
@@ -163,7 +162,7 @@ def _policy(given: dict[str, str]) -> Probabilistic:
     return Probabilistic(**values)
 
 
-def _save(plan: Plan, outcome: Outcome, out: Path) -> Path:
+def _save(plan: PipelineRunSettings, outcome: PipelineRunResult, out: Path) -> Path:
     from penstock import __version__
     from penstock.lab.agents.pipeline import figure
     from penstock.report import runs
@@ -185,7 +184,7 @@ def _save(plan: Plan, outcome: Outcome, out: Path) -> Path:
     return folder
 
 
-def _show(plan: Plan, outcome: Outcome, folder: Path | None) -> None:
+def _show(plan: PipelineRunSettings, outcome: PipelineRunResult, folder: Path | None) -> None:
     from penstock.report.runs import PICTURE
 
     out = output.console()
@@ -212,7 +211,7 @@ class AgentsView:
         from rich.live import Live
 
         self._screen = output.console(stderr=True)
-        self._samples: list[Sample] = []
+        self._samples: list[PipelineSample] = []
         self._next = 0.0
         self._live = Live(self._render(), console=self._screen, refresh_per_second=4)
 
@@ -220,7 +219,7 @@ class AgentsView:
         """A line of progress."""
         output.say(message)
 
-    def watch(self, sample: Sample) -> None:
+    def watch(self, sample: PipelineSample) -> None:
         """Show a look at the run."""
         self._samples.append(sample)
         if self._screen.is_terminal:
@@ -271,7 +270,7 @@ class AgentsView:
                 yield f"operator {name}", values, "", "magenta"
 
 
-def records_table(outcome: Outcome) -> Table:
+def records_table(outcome: PipelineRunResult) -> Table:
     """What became of the records."""
     from penstock.report.style import plain_table
 
@@ -283,7 +282,7 @@ def records_table(outcome: Outcome) -> Table:
     return table
 
 
-def operators_table(outcome: Outcome, pipeline: Pipeline) -> Table:
+def operators_table(outcome: PipelineRunResult, pipeline: Pipeline) -> Table:
     """Instances over time, per operator."""
     from penstock.report.style import plain_table
 
@@ -310,7 +309,7 @@ def operators_table(outcome: Outcome, pipeline: Pipeline) -> Table:
     return table
 
 
-def protocol_table(outcome: Outcome) -> Table:
+def protocol_table(outcome: PipelineRunResult) -> Table:
     """What instances did and said."""
     from penstock.report.style import plain_table
 

@@ -15,7 +15,7 @@ from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.lab.calibrate.profile.measure import Measured
-    from penstock.lab.calibrate.profile.plan import ProfileSpec
+    from penstock.lab.calibrate.profile.steps import ProfileSpec
     from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec
     from penstock.lab.rig.settings import SparkSettings
 
@@ -77,7 +77,7 @@ def calibrate(
     _check_together(context, profile, like)
     sizes = _sizes(executors)
     if profile is not None:
-        from penstock.lab.calibrate.profile.plan import REPEATS, ProfileSpec
+        from penstock.lab.calibrate.profile.steps import REPEATS, ProfileSpec
         from penstock.lab.rig.settings import SparkSettings
 
         if like is not None:
@@ -248,7 +248,7 @@ def measure_profile(
     plan: ProfileSpec, path: Path, *, servers: str | None, force: bool, as_json: bool
 ) -> None:
     """Measure a profile and write it."""
-    from penstock.lab.calibrate.profile.plan import seconds_of
+    from penstock.lab.calibrate.profile.steps import seconds_of
     from penstock.simulator.microbatch import write_profile
 
     _check_file(path, force=force)

@@ -11,7 +11,7 @@ from penstock.lab.kafka.jars import check as kafka
 from penstock.lab.sites.requirements import check as sites
 
 if TYPE_CHECKING:
-    from penstock.lab.host.probes import Check
+    from penstock.lab.host.probes import MachineCheck
 
 NEEDED = ("java", "pyspark")  # without them nothing runs on Spark; the rest is optional
 MISSING = 3
@@ -46,12 +46,12 @@ def doctor(
         raise typer.Exit(MISSING)
 
 
-def _needed(check: Check) -> bool:
+def _needed(check: MachineCheck) -> bool:
     words = check.name.lower().split()
     return any(name in words for name in NEEDED)
 
 
-def _show(found: list[Check], missing: list[str]) -> None:
+def _show(found: list[MachineCheck], missing: list[str]) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text

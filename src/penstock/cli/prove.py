@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,20 +20,6 @@ if TYPE_CHECKING:
     from penstock.lab.proofs.proof import Proof
 
 RUNS = Path("runs")
-ALL = ("source", "producer", "reaction", "overhead", "faults", "broker", "scaling")  # but the soak
-QUICK: Mapping[str, Mapping[str, Any]] = {
-    "source": {"seconds": 1.0},
-    "producer": {"repeats": 1},
-    "reaction": {"actions": 2},
-    "overhead": {"pairs": 2},
-    "faults": {"seconds": 10.0, "quick": True},
-    "broker": {"kills": 1},
-    "scaling": {"repeats": 1, "sizes": (1, 8)},
-    "bursts": {"seconds": 60.0, "before": 40.0},
-    "soak": {"seconds": 120.0, "every": 5.0},
-    "agents": {"seconds": 90.0, "period": 12.0},
-}
-"""What --quick changes in each Spec."""
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: short, and proves little.")]
 
 prove = typer.Typer(
@@ -43,150 +30,169 @@ prove = typer.Typer(
 )
 
 
-@prove.command("source")
-def source(
-    seconds: Annotated[float, typer.Option(help="Seconds of measured rounds.")] = 40.0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """How fast one slot reads Nexmark's events."""
-    _finish([_work("source", quick, seconds=seconds)], out, no_save, as_json)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option of a proof: its type, its default and what ``--help`` says of it."""
+
+    kind: Any = float
+    default: Any
+    help: str
+    show_default: bool | str = True
 
 
-@prove.command("producer")
-def producer(
-    repeats: Annotated[int, typer.Option(help="Times half a million are written.")] = 5,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """How fast Nexmark's events are written to Kafka, beside the broker."""
-    _finish([_work("producer", quick, repeats=repeats)], out, no_save, as_json)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofCommand:
+    """``penstock prove NAME``: the module of that name in ``penstock.lab.proofs``, as a command.
+
+    help: what the command says of itself
+    options: by name; what is not given is as the proof's settings have it
+    quick: settings that --quick changes
+    settings: makes the settings out of the options, where they differ
+    in_all: whether ``prove all`` runs it
+    """
+
+    help: str
+    options: Mapping[str, Option]
+    quick: Mapping[str, Any]
+    settings: Callable[..., dict[str, Any]] = dict
+    in_all: bool = True
 
 
-@prove.command("reaction")
-def reaction(
-    actions: Annotated[int, typer.Option(help="Scale-ups that are timed.")] = 10,
-    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 5.0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """How soon new executors work after the load has risen."""
-    work = _work("reaction", quick, actions=actions, period=period)
-    _finish([work], out, no_save, as_json)
-
-
-@prove.command("overhead")
-def overhead(
-    pairs: Annotated[int, typer.Option(help="Pairs of times with and without.")] = 30,
-    seconds: Annotated[float, typer.Option(help="Seconds of each time.")] = 12.0,
-    period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 2.0,
-    seed: Annotated[int, typer.Option(help="Of the order within the pairs.")] = 0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """What being watched costs a query."""
-    work = _work("overhead", quick, pairs=pairs, seconds=seconds, period=period, seed=seed)
-    _finish([work], out, no_save, as_json)
-
-
-@prove.command("faults")
-def faults(
-    query: Annotated[
-        str, typer.Option(help="q1 q2 q3 q5 q8 q11, several by comma, or all.")
-    ] = "q5",
-    seconds: Annotated[float, typer.Option(help="Least seconds of load per query.")] = 90.0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """Kill an executor, the worker and the driver during actions; the result stays exact."""
+def _faults_settings(query: str, seconds: float) -> dict[str, Any]:
     names = tuple(name.strip() for name in query.split(",") if name.strip())
     queries = _proof("faults").NAMES if names == ("all",) else names
-    work = _work("faults", quick, queries=queries, seconds=seconds)
-    _finish([work], out, no_save, as_json)
+    return {"queries": queries, "seconds": seconds}
 
 
-@prove.command("broker")
-def broker(
-    kills: Annotated[int, typer.Option(help="Times the broker is killed.")] = 2,
-    away: Annotated[float, typer.Option(help="Seconds until it is started again.")] = 8.0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """Kill the Kafka broker under a query and its producer; nothing is lost or repeated."""
-    _finish([_work("broker", quick, kills=kills, away=away)], out, no_save, as_json)
+def _soak_settings(hours: float, minutes: float | None) -> dict[str, Any]:
+    return {"seconds": hours * 3600.0 if minutes is None else minutes * 60.0}
 
 
-@prove.command("scaling")
-def scaling(
-    repeats: Annotated[int, typer.Option(help="Times each size is measured.")] = 3,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """How much more eight executors take than one."""
-    _finish([_work("scaling", quick, repeats=repeats)], out, no_save, as_json)
+PROOFS: Mapping[str, ProofCommand] = {
+    "source": ProofCommand(
+        help="How fast one slot reads Nexmark's events.",
+        options={"seconds": Option(default=40.0, help="Seconds of measured rounds.")},
+        quick={"seconds": 1.0},
+    ),
+    "producer": ProofCommand(
+        help="How fast Nexmark's events are written to Kafka, beside the broker.",
+        options={"repeats": Option(kind=int, default=5, help="Times half a million are written.")},
+        quick={"repeats": 1},
+    ),
+    "reaction": ProofCommand(
+        help="How soon new executors work after the load has risen.",
+        options={
+            "actions": Option(kind=int, default=10, help="Scale-ups that are timed."),
+            "period": Option(default=5.0, help="Seconds between decisions."),
+        },
+        quick={"actions": 2},
+    ),
+    "overhead": ProofCommand(
+        help="What being watched costs a query.",
+        options={
+            "pairs": Option(kind=int, default=30, help="Pairs of times with and without."),
+            "seconds": Option(default=12.0, help="Seconds of each time."),
+            "period": Option(default=2.0, help="Seconds between decisions."),
+            "seed": Option(kind=int, default=0, help="Of the order within the pairs."),
+        },
+        quick={"pairs": 2},
+    ),
+    "faults": ProofCommand(
+        help="Kill an executor, the worker and the driver during actions; the result stays exact.",
+        options={
+            "query": Option(
+                kind=str, default="q5", help="q1 q2 q3 q5 q8 q11, several by comma, or all."
+            ),
+            "seconds": Option(default=90.0, help="Least seconds of load per query."),
+        },
+        quick={"seconds": 10.0, "quick": True},
+        settings=_faults_settings,
+    ),
+    "broker": ProofCommand(
+        help="Kill the Kafka broker under a query and its producer; nothing is lost or repeated.",
+        options={
+            "kills": Option(kind=int, default=2, help="Times the broker is killed."),
+            "away": Option(default=8.0, help="Seconds until it is started again."),
+        },
+        quick={"kills": 1},
+    ),
+    "scaling": ProofCommand(
+        help="How much more eight executors take than one.",
+        options={"repeats": Option(kind=int, default=3, help="Times each size is measured.")},
+        quick={"repeats": 1, "sizes": (1, 8)},
+    ),
+    "bursts": ProofCommand(
+        help="Keep response times under recorded bursts with less CPU, set while a query runs.",
+        options={
+            "seconds": Option(default=300.0, help="Seconds of each of the five runs."),
+            "slack": Option(default=2.0, help="Targets over what full CPU reaches."),
+        },
+        quick={"seconds": 60.0, "before": 40.0},
+        in_all=False,
+    ),
+    "agents": ProofCommand(
+        help="Let agents beside the executors size a split query, and nobody else; it stays exact.",
+        options={
+            "seconds": Option(default=360.0, help="Of the load, low to high and back."),
+            "low": Option(default=600.0, help="Lowest load, records/s."),
+            "high": Option(default=5_000.0, help="Highest load, records/s."),
+            "period": Option(default=15.0, help="Seconds between an agent's trials."),
+            "share": Option(default=0.12, help="Of a core for each executor."),
+            "seed": Option(kind=int, default=0, help="Of the agents' draws."),
+        },
+        quick={"seconds": 90.0, "period": 12.0},
+        in_all=False,
+    ),
+    "soak": ProofCommand(
+        help="Act for hours; nothing may grow. Ctrl-C shows the result so far.",
+        options={
+            "hours": Option(default=2.0, help="How long."),
+            "minutes": Option(
+                kind=float | None,
+                default=None,
+                help="How long instead, in minutes.",
+                show_default="–",
+            ),
+        },
+        quick={"seconds": 120.0, "every": 5.0},
+        settings=_soak_settings,
+        in_all=False,
+    ),
+}
+ALL = tuple(name for name, command in PROOFS.items() if command.in_all)
 
 
-@prove.command("bursts")
-def bursts(
-    seconds: Annotated[float, typer.Option(help="Seconds of each of the five runs.")] = 300.0,
-    slack: Annotated[float, typer.Option(help="Targets over what full CPU reaches.")] = 2.0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """Keep response times under recorded bursts with less CPU, set while a query runs."""
-    _finish([_work("bursts", quick, seconds=seconds, slack=slack)], out, no_save, as_json)
+def _add_command(name: str, command: ProofCommand) -> None:
+    """Make ``prove NAME`` out of the table; Typer reads options from a signature."""
 
+    def run(*, quick: bool, out: Path, no_save: bool, as_json: bool, **given: Any) -> None:
+        _run([_work(name, quick, **command.settings(**given))], out, no_save, as_json)
 
-@prove.command("agents")
-def agents(
-    seconds: Annotated[float, typer.Option(help="Of the load, low to high and back.")] = 360.0,
-    low: Annotated[float, typer.Option(help="Lowest load, records/s.")] = 600.0,
-    high: Annotated[float, typer.Option(help="Highest load, records/s.")] = 5_000.0,
-    period: Annotated[float, typer.Option(help="Seconds between an agent's trials.")] = 15.0,
-    share: Annotated[float, typer.Option(help="Of a core for each executor.")] = 0.12,
-    seed: Annotated[int, typer.Option(help="Of the agents' draws.")] = 0,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let agents beside the executors size a split query, and nobody else; it stays exact."""
-    work = _work(
-        "agents", quick, seconds=seconds, low=low, high=high, period=period, share=share, seed=seed
+    own = {
+        name: (Annotated[o.kind, typer.Option(help=o.help, show_default=o.show_default)], o.default)
+        for name, o in command.options.items()
+    }
+    common = {
+        "quick": (Quick, False),
+        "out": (Out, RUNS),
+        "no_save": (NoSave, False),
+        "as_json": (AsJson, False),
+    }
+    options = {**own, **common}
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+            for name, (kind, default) in options.items()
+        ]
     )
-    _finish([work], out, no_save, as_json)
+    run.__annotations__ = {name: kind for name, (kind, _) in options.items()}
+    prove.command(name, help=command.help)(run)
 
 
-@prove.command("soak")
-def soak(
-    hours: Annotated[float, typer.Option(help="How long.")] = 2.0,
-    minutes: Annotated[
-        float | None, typer.Option(help="How long instead, in minutes.", show_default="–")
-    ] = None,
-    quick: Quick = False,
-    out: Out = RUNS,
-    no_save: NoSave = False,
-    as_json: AsJson = False,
-) -> None:
-    """Act for hours; nothing may grow. Ctrl-C shows the result so far."""
-    seconds = hours * 3600.0 if minutes is None else minutes * 60.0
-    _finish([_work("soak", quick, seconds=seconds)], out, no_save, as_json)
+for _name, _command in PROOFS.items():
+    _add_command(_name, _command)
 
 
 @prove.command("all")
@@ -196,21 +202,22 @@ def everything(
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
-    """All but the soak, one after the other."""
-    _finish([_work(name, quick) for name in ALL], out, no_save, as_json)
+    """All but bursts, agents and the soak, one after the other."""
+    _run([_work(name, quick) for name in ALL], out, no_save, as_json)
 
 
-# ---- each proof with its parameters, checked before anything starts ------------------------
+# ---- each proof with its settings, checked before anything starts --------------------------
 
 
 Work = tuple[str, Any, "Callable[..., Proof]"]
 
 
 def _work(name: str, quick: bool, **given: Any) -> Work:
-    """A proof by name; what is not given is as its Spec has it."""
+    """A proof by name; what is not given is as its settings have it."""
     proof = _proof(name)
-    changed = QUICK[name] if quick else {}
-    return name, proof.Spec(**{**given, **changed}), proof.prove
+    changed = PROOFS[name].quick if quick else {}
+    settings = getattr(proof, f"{name.capitalize()}Settings")
+    return name, settings(**{**given, **changed}), proof.prove
 
 
 def _proof(name: str) -> Any:
@@ -225,7 +232,7 @@ def _proof(name: str) -> Any:
 # ---- running and showing --------------------------------------------------------------------
 
 
-def _finish(work: list[Work], out: Path, no_save: bool, as_json: bool) -> None:
+def _run(work: list[Work], out: Path, no_save: bool, as_json: bool) -> None:
     """Run the proofs, show each as it is done, and leave with the exit code of all."""
     from penstock.lab.proofs.proof import keep
     from penstock.report.runs import check_writable

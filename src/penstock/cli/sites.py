@@ -15,7 +15,7 @@ from penstock.cli.options import AsJson
 from penstock.core.errors import InputError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.lab.sites.link_load import Load
+    from penstock.lab.sites.link_load import LinkLoad
     from penstock.lab.sites.network import Sites
     from penstock.lab.sites.spec import Emulation, Site, SitesSpec
 
@@ -100,11 +100,11 @@ def _spec(
 
 
 def _jittery(site: Site, jitter: float) -> Site:
-    """With jitter, where there is a delay to change."""
+    """The same sites with jitter, where there is a delay to change."""
     return replace(site, jitter=jitter) if site.delay else site
 
 
-def document(running: Sites, carried: list[Load]) -> dict[str, Any]:
+def document(running: Sites, carried: list[LinkLoad]) -> dict[str, Any]:
     """The sites and what was measured, for ``--json``; seconds and bytes per second."""
     spec = running.spec
     names = [site.name for site in spec.sites]
@@ -141,7 +141,7 @@ def document(running: Sites, carried: list[Load]) -> dict[str, Any]:
     }
 
 
-def _show(running: Sites, carried: list[Load]) -> None:
+def _show(running: Sites, carried: list[LinkLoad]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -173,7 +173,7 @@ def _show(running: Sites, carried: list[Load]) -> None:
         _show_loads(carried)
 
 
-def _show_loads(carried: list[Load]) -> None:
+def _show_loads(carried: list[LinkLoad]) -> None:
     from rich import box
     from rich.table import Table
 

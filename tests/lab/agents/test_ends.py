@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from penstock.decentralized.messages import DUPLICATION_ACK, Address, Message
 from penstock.lab.agents.transport import frames, handshake
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.frames import FrameReader, Kind, frame, ids_of
 from penstock.lab.agents.transport.handshake import Hello, Verdict
 from penstock.lab.agents.transport.link import Connection, Link, Writer
@@ -37,7 +37,7 @@ class Listener:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.heard_messages: list[Message] = []
-        self.parcels: list[tuple[bytes, Done]] = []
+        self.batches: list[tuple[bytes, Done]] = []
         self.reception = Reception(self, SECRET, self.counts)
         self._serving: list[asyncio.Task[None]] = []
 
@@ -45,7 +45,7 @@ class Listener:
         return "welcome"
 
     def received(self, sender: Address, siblings: int, ids: bytes, done: Done) -> None:
-        self.parcels.append((ids, done))
+        self.batches.append((ids, done))
 
     def heard(self, sender: Address, message: Message, places: Places) -> None:
         self.heard_messages.append(message)
@@ -132,7 +132,7 @@ def test_strangers_are_refused() -> None:
         await incoming.read()
         assert await at_end(incoming)
         assert listener.counts["refused connections"] == 5
-        assert not listener.parcels
+        assert not listener.batches
 
     run(work())
 
@@ -171,18 +171,18 @@ def test_records_are_answered_when_they_are_done_on_whatever_connection_there_is
     async def work() -> None:
         listener = Listener()
         _, first = await listener.joined()
-        parcel = frames.records_frame(1, 1, ids_of(range(3)))
-        first.write(parcel)
+        batch = frames.records_frame(1, 1, ids_of(range(3)))
+        first.write(batch)
         await soon()
         first.close()
         incoming, writer = await listener.joined()
-        writer.write(parcel)  # again: it is open, so there is no answer yet
+        writer.write(batch)  # again: it is open, so there is no answer yet
         await soon()
-        [(ids, done)] = listener.parcels
+        [(ids, done)] = listener.batches
         assert ids == ids_of(range(3))
         done()
         assert await incoming.read() == (Kind.DONE, frames.done_frame([1])[5:])
-        writer.write(parcel)  # again: it is done, and that is said again
+        writer.write(batch)  # again: it is done, and that is said again
         assert await incoming.read() == (Kind.DONE, frames.done_frame([1])[5:])
         assert listener.counts["frames had before"] == 2
 
@@ -198,7 +198,7 @@ class Sender:
     def __init__(self, script: Callable[[FrameReader, Writer, int], Awaitable[None]]) -> None:
         self.counts: Counter[str] = Counter()
         self.events: list[str] = []
-        self.parcels: list[Parcel] = []
+        self.batches: list[RecordBatch] = []
         self.close_when_answered = False
         self.dials = 0
         self._script = script
@@ -225,13 +225,13 @@ class Sender:
         if self.close_when_answered:
             self.link.close()
 
-    def lost(self, peer: Address, life: int | None, parcels: list[Parcel]) -> None:
+    def lost(self, peer: Address, life: int | None, batches: list[RecordBatch]) -> None:
         self.events.append("lost")
-        self.parcels = parcels
+        self.batches = batches
 
-    def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
+    def restarted(self, peer: Address, batches: list[RecordBatch]) -> None:
         self.events.append("restarted")
-        self.parcels = parcels
+        self.batches = batches
 
     def fenced(self, by: Address) -> None:
         self.events.append("fenced")
@@ -254,8 +254,8 @@ async def welcome(
     incoming.most = frames.MOST_BYTES
 
 
-def some(done: list[str]) -> Parcel:
-    return Parcel(ids=ids_of(range(5)), done=lambda: done.append("done"))
+def some(done: list[str]) -> RecordBatch:
+    return RecordBatch(ids=ids_of(range(5)), done=lambda: done.append("done"))
 
 
 def test_an_answer_and_a_farewell_in_one_piece_end_a_link_once() -> None:
@@ -287,7 +287,7 @@ def test_a_peer_that_does_not_know_the_secret_gets_nothing_and_is_given_up() -> 
         sender = Sender(script)
         sender.link.records(some([]), 1)
         await asyncio.sleep(5.0)
-        assert sender.events == ["lost"] and len(sender.parcels) == 1 and sender.dials > 1
+        assert sender.events == ["lost"] and len(sender.batches) == 1 and sender.dials > 1
         assert got == []
 
     run(work())
@@ -319,7 +319,7 @@ def test_a_link_sends_again_what_is_not_done_and_gives_a_new_process_a_fresh_sta
         assert seen == [[1, 2], [2], []]
         assert done == ["done"]
         assert sender.events == ["answered", "restarted"]
-        assert len(sender.parcels) == 1 and sender.link.out.empty
+        assert len(sender.batches) == 1 and sender.link.out.empty
         sender.link.close()
 
     run(work())

@@ -16,7 +16,7 @@ from penstock.decentralized.policy import Probabilistic
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.load import GroupAccount
 from penstock.lab.agents.executors.local import LocalAgents
-from penstock.lab.agents.executors.setup import Ways
+from penstock.lab.agents.executors.setup import AgentSettings
 from penstock.lab.host.cgroups import Groups, Hierarchy
 from penstock.lab.host.processes import with_variable
 from penstock.spark.split.wire import Address as Socket
@@ -28,7 +28,7 @@ MOST = 2
 QUOTA = 0.5
 # At full load an agent always adds others, at none it always leaves.
 CERTAIN = Probabilistic(ratio=0.3, up=0.5, down=0.2)
-WAYS = Ways(policy=CERTAIN, period=0.8, window=0.6, patience=3.0)
+AGENT_SETTINGS = AgentSettings(policy=CERTAIN, period=0.8, window=0.6, patience=3.0)
 
 
 class StandIn:
@@ -99,7 +99,9 @@ class Stage:
             key=key,
         )
         return LocalAgents(
-            described, WAYS, lambda: {n: a.executors for n, a in self.applications.items()}
+            described,
+            AGENT_SETTINGS,
+            lambda: {n: a.executors for n, a in self.applications.items()},
         )
 
     def _work(self) -> None:
@@ -202,4 +204,4 @@ def test_every_operator_needs_a_driver() -> None:
     with pytest.raises(InputError, match="no driver of map"):
         Applications(drivers={"source": "s"}, edges=(("source", "map"),))
     with pytest.raises(InputError, match="window 3 ≤ period 2"):
-        Ways(period=2.0, window=3.0)
+        AgentSettings(period=2.0, window=3.0)

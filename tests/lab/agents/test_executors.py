@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.seats import MOST_LIVES, Seats
+from penstock.lab.agents.executors.assignment import MOST_LIVES, Assignments
 from tests.fakes.agents_memory import run
-from tests.fakes.executor_agents import WAYS, Crew
+from tests.fakes.executor_agents import AGENT_SETTINGS, Crew
 
 KEEPER = Address("map", 0)
 
@@ -57,7 +57,7 @@ def test_without_a_load_nothing_is_decided() -> None:
     async def story(crew: Crew) -> None:
         for spark in crew.spark.values():
             spark.load = None
-        await asyncio.sleep(6 * WAYS.period)
+        await asyncio.sleep(6 * AGENT_SETTINGS.period)
 
     crew = play(story)
     assert all(spark.wishes == [] for spark in crew.spark.values())
@@ -104,7 +104,7 @@ def test_the_executor_that_leaves_is_the_agents_own() -> None:
 def test_a_keeper_never_leaves() -> None:
     async def story(crew: Crew) -> None:
         crew.spark["map"].load = 0.0
-        await asyncio.sleep(5 * WAYS.period)
+        await asyncio.sleep(5 * AGENT_SETTINGS.period)
         crew.agents[KEEPER].leave()
         await asyncio.sleep(1.0)
         assert crew.agents[KEEPER].free
@@ -133,7 +133,7 @@ def test_the_executor_that_replaces_a_keepers_gets_its_role() -> None:
         await crew.until(lambda: KEEPER not in crew.agents)
         await crew.until(lambda: KEEPER in crew.agents and crew.views_agree())
         back = crew.agents[KEEPER].setup
-        assert (back.life, back.executor) == (2, "2")
+        assert (back.me.life, back.executor) == (2, "2")
         await grown(crew, to=3)
 
     play(story)
@@ -195,7 +195,7 @@ def test_who_does_not_know_the_secret_takes_no_part() -> None:
     async def work() -> None:
         crew = Crew(secrets={"map": b"another secret"})
         await asyncio.sleep(15.0)
-        source = next(agent for agent in crew.all if agent.setup.address == Address("source", 0))
+        source = next(agent for agent in crew.all if agent.setup.me.address == Address("source", 0))
         assert source.counts["messages"] == 0
         assert crew.count("refused connections") > 0
         assert (Address("source", 0), "cut off") in crew.ends
@@ -209,29 +209,29 @@ def test_who_does_not_know_the_secret_takes_no_part() -> None:
 
 def test_seats() -> None:
     now = [0.0]
-    seats = Seats("map", arrival=10.0, clock=lambda: now[0])
-    over, (first,) = seats.look({"0"})
+    assignments = Assignments("map", arrival=10.0, clock=lambda: now[0])
+    over, (first,) = assignments.look({"0"})
     assert (over, first.address, first.life, first.creator) == ([], KEEPER, 1, None)
-    seats.expect(KEEPER)
-    _, (second,) = seats.look({"0", "7"})
+    assignments.expect(KEEPER)
+    _, (second,) = assignments.look({"0", "7"})
     assert (second.address, second.executor, second.creator, second.asked) == (
         Address("map", 1), "7", KEEPER, True,
     )  # fmt: skip
-    _, (stray,) = seats.look({"0", "7", "8"})
+    _, (stray,) = assignments.look({"0", "7", "8"})
     assert (stray.creator, stray.asked) == (KEEPER, False)
-    seats.expect(second.address)
+    assignments.expect(second.address)
     now[0] = 11.0
-    _, (late,) = seats.look({"0", "7", "8", "9"})
+    _, (late,) = assignments.look({"0", "7", "8", "9"})
     assert (late.creator, late.asked) == (KEEPER, False)
-    seats.ended(second.address, left=True)
-    assert seats.look({"0", "7", "8", "9"}) == ([], [])  # 7 is on its way out
-    over, (keeper,) = seats.look({"8", "9", "10"})
+    assignments.ended(second.address, left=True)
+    assert assignments.look({"0", "7", "8", "9"}) == ([], [])  # 7 is on its way out
+    over, (keeper,) = assignments.look({"8", "9", "10"})
     assert (over, keeper.address, keeper.executor, keeper.life) == ([KEEPER], KEEPER, "10", 2)
 
 
 def test_an_agent_that_always_crashes_is_not_started_for_ever() -> None:
-    seats = Seats("map", arrival=10.0, clock=lambda: 0.0)
+    assignments = Assignments("map", arrival=10.0, clock=lambda: 0.0)
     for _ in range(MOST_LIVES):
-        _, (seat,) = seats.look({"0"})
-        seats.ended(seat.address, left=False)
-    assert seats.look({"0"}) == ([], [])
+        _, (assignment,) = assignments.look({"0"})
+        assignments.ended(assignment.address, left=False)
+    assert assignments.look({"0"}) == ([], [])

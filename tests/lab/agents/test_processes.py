@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from penstock.decentralized import Address
-from penstock.lab.agents import Operator, Pipeline
-from penstock.lab.agents.pipeline.outcome import Outcome
-from penstock.lab.agents.pipeline.plan import Plan
-from penstock.lab.agents.pipeline.run import Running, started
-from penstock.lab.agents.pipeline.sites import Site
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
+from penstock.lab.agents.pipeline.result import PipelineRunResult
+from penstock.lab.agents.pipeline.run import PipelineRunSettings, Running, started
+from penstock.lab.agents.pipeline.sites import AgentSite
 from tests.fakes.waiting import until
 
 B0, B1, B2 = (Address("B", serial) for serial in range(3))
@@ -42,13 +41,15 @@ def exists(pid: int) -> bool:
         return False
 
 
-def played(plan: Plan, deed: Callable[[Running], Awaitable[None]]) -> tuple[Outcome, list[int]]:
+def played(
+    plan: PipelineRunSettings, action: Callable[[Running], Awaitable[None]]
+) -> tuple[PipelineRunResult, list[int]]:
     """A whole run in which something is done; and the processes that it had."""
 
-    async def work() -> tuple[Outcome, list[int]]:
+    async def work() -> tuple[PipelineRunResult, list[int]]:
         async with started(plan) as running:
             running.go()
-            await deed(running)
+            await action(running)
             await running.until(lambda: running.drained, WITHIN, "all records are done")
             return await running.reckon(), list(running.pids.values())
 
@@ -56,14 +57,14 @@ def played(plan: Plan, deed: Callable[[Running], Awaitable[None]]) -> tuple[Outc
 
 
 def test_a_duplication_and_a_deletion_lose_no_record_and_repeat_none() -> None:
-    async def deed(running: Running) -> None:
+    async def action(running: Running) -> None:
         running.order(B0, {"duplicate": 1})
         await running.until(lambda: running.phase(B2) == "active", WITHIN, "B2 works")
         running.order(B1, {"leave": True})
         await running.until(lambda: running.living("B") == [B0, B2], WITHIN, "B1 has left")
 
-    sites = (Site(address="127.0.0.1"), Site(address="127.0.0.2"))
-    outcome, pids = played(Plan(pipeline=PIPELINE, sites=sites), deed)
+    sites = (AgentSite(address="127.0.0.1"), AgentSite(address="127.0.0.2"))
+    outcome, pids = played(PipelineRunSettings(pipeline=PIPELINE, sites=sites), action)
     assert outcome.emitted == 3000
     assert outcome.expected == outcome.delivered == pytest.approx(3000 * 0.75, rel=0.1)
     assert outcome.lost == outcome.duplicated == outcome.unexpected == 0
@@ -78,14 +79,14 @@ def test_a_duplication_and_a_deletion_lose_no_record_and_repeat_none() -> None:
 def test_a_killed_instance_costs_no_record(who: Address) -> None:
     """B1 is not replaced; A0 is a keeper, the only instance of its operator, and comes back."""
 
-    async def deed(running: Running) -> None:
+    async def action(running: Running) -> None:
         running.kill(who)
         if who.keeper:
             await running.until(lambda: "started again" in whats(running), WITHIN, "it is back")
         else:
             await running.until(lambda: "lost B1" in whats(running), WITHIN, "it is missed")
 
-    outcome, pids = played(Plan(pipeline=PIPELINE), deed)
+    outcome, pids = played(PipelineRunSettings(pipeline=PIPELINE), action)
     assert outcome.emitted == 3000
     assert outcome.lost == outcome.unexpected == 0
     assert outcome.delivered == outcome.expected
@@ -99,12 +100,12 @@ def whats(running: Running) -> list[str]:
 
 RUNNER = """
 import asyncio
-from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.run import PipelineRunSettings
 from penstock.lab.agents.pipeline.run import started
 from tests.lab.agents.test_processes import PIPELINE
 
 async def work():
-    async with started(Plan(pipeline=PIPELINE)) as running:
+    async with started(PipelineRunSettings(pipeline=PIPELINE)) as running:
         print(*running.pids.values(), flush=True)
         running.go()
         await asyncio.Event().wait()

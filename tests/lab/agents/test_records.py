@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import InputError
-from penstock.lab.agents import Operator, Pipeline
-from penstock.lab.agents.pipeline.plan import Plan
+from penstock.lab.agents.pipeline.operators import Operator, Pipeline
 from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
-from penstock.lab.agents.pipeline.sites import Site
+from penstock.lab.agents.pipeline.run import PipelineRunSettings
+from penstock.lab.agents.pipeline.sites import AgentSite
 from penstock.lab.agents.transport.frames import ids_of
 
 IDS = st.lists(st.integers(0, 2**40), max_size=60)
@@ -122,9 +122,9 @@ def test_an_operator_that_cannot_be_is_refused(values: dict[str, object], why: s
 
 def test_a_plan_needs_room_and_sites() -> None:
     with pytest.raises(InputError, match="12 instances at the start, but room for 5"):
-        Plan(most=5)
+        PipelineRunSettings(most=5)
     with pytest.raises(InputError, match="needs a site"):
-        Plan(sites=())
+        PipelineRunSettings(sites=())
     for text in ("=ip netns exec b", "localhost", "::1"):
         with pytest.raises(InputError, match="must look like ADDRESS"):
-            Site.of(text)
+            AgentSite.of(text)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock.decentralized import Address
-from penstock.lab.agents import Operator
+from penstock.lab.agents.pipeline.operators import Operator
 from tests.fakes.agents_memory import System
 from tests.fakes.agents_runs import check_exact, pipeline, played
 
@@ -40,7 +40,7 @@ def test_selectivity_makes_fewer_and_more_records_and_all_are_accounted_for() ->
 
 
 def test_a_duplication_and_a_deletion_lose_nothing_and_repeat_nothing() -> None:
-    async def deed(system: System) -> None:
+    async def action(system: System) -> None:
         await system.agents[B0].duplicate(2)
         await asyncio.sleep(1.0)
         system.check_views()
@@ -51,7 +51,7 @@ def test_a_duplication_and_a_deletion_lose_nothing_and_repeat_nothing() -> None:
         assert B1 not in system.agents
         system.check_views()
 
-    system = played(deed)
+    system = played(action)
     check_exact(system)
     # 2 · (|succs| + |preds|) + k, with one predecessor and two successors
     assert system.count("messages") == (2 * 3 + 2) + 2 * 3
@@ -60,7 +60,7 @@ def test_a_duplication_and_a_deletion_lose_nothing_and_repeat_nothing() -> None:
 
 
 def test_all_operators_act_at_once_and_still_every_record_arrives_once() -> None:
-    async def deed(system: System) -> None:
+    async def action(system: System) -> None:
         names = ("A", "B", "C")
         for _ in range(3):
             free = [a for n in names for a in system.living(n) if system.agents[a].membership.free]
@@ -71,7 +71,7 @@ def test_all_operators_act_at_once_and_still_every_record_arrives_once() -> None
                     system.agents[address].leave()
             await asyncio.sleep(0.3)
 
-    system = played(deed, at=1.0)
+    system = played(action, at=1.0)
     check_exact(system)
     assert system.count("messages") == system.count("messages by the formula") > 50
     assert system.count("stale messages") == system.count("peers lost") == 0
@@ -84,16 +84,16 @@ def test_a_slow_receiver_is_passed_over_and_buffers_stay_bounded() -> None:
     )
     most = 0
 
-    async def deed(system: System) -> None:
+    async def action(system: System) -> None:
         nonlocal most
         while system.agents[SOURCE].stage.processed < 1000:
             await asyncio.sleep(0.1)
             most = max(most, system.agents[B0].stage.waiting)
         assert system.agents[SOURCE].outbox.blocked > 1.0
 
-    system = played(deed, pipeline(operators=operators, in_flight=0.5), at=0.1)
+    system = played(action, pipeline(operators=operators, in_flight=0.5), at=0.1)
     check_exact(system)
-    assert 100 < most <= 0.5 * 4000 + 200  # a window and a parcel
+    assert 100 < most <= 0.5 * 4000 + 200  # a window and a batch
 
 
 def test_agents_follow_a_load_that_rises_fourfold_and_falls_again() -> None:
@@ -101,12 +101,12 @@ def test_agents_follow_a_load_that_rises_fourfold_and_falls_again() -> None:
     setup = pipeline(operators=operators, low=500.0, high=2000.0, seconds=60.0, period=3.0)
     sizes: list[list[int]] = []
 
-    async def deed(system: System) -> None:
+    async def action(system: System) -> None:
         for _ in range(29):
             await asyncio.sleep(2.0)
             sizes.append([len(system.living(name)) for name in "ABC"])
 
-    system = played(deed, setup, at=0.5)
+    system = played(action, setup, at=0.5)
     check_exact(system)
     ideal = 2000.0 / (0.7 * 400.0)
     for operator in range(3):
@@ -125,11 +125,11 @@ def test_an_instance_that_back_pressure_holds_back_does_not_leave() -> None:
     )
     a1 = Address("A", 1)
 
-    async def deed(system: System) -> None:
+    async def action(system: System) -> None:
         for _ in range(15):
             await system.agents[a1].trial()
             await asyncio.sleep(0.2)
         assert system.agents[a1].meter.rate() < 0.1 * 4000.0  # a load that it would leave at
         assert system.agents[a1].membership.me.phase == "active"
 
-    check_exact(played(deed, pipeline(operators=operators, in_flight=0.1, seconds=1.0), at=1.0))
+    check_exact(played(action, pipeline(operators=operators, in_flight=0.1, seconds=1.0), at=1.0))

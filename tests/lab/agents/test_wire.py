@@ -19,7 +19,7 @@ from penstock.decentralized.messages import (
     Start,
 )
 from penstock.lab.agents.transport import frames, handshake
-from penstock.lab.agents.transport.channel import Incoming, Outgoing, Parcel
+from penstock.lab.agents.transport.channel import Incoming, Outgoing, RecordBatch
 from penstock.lab.agents.transport.frames import (
     FrameError,
     FrameReader,
@@ -255,7 +255,7 @@ def test_a_channel_gives_everything_once_and_in_order_whatever_breaks(steps: lis
             sent += 1
             number = sent
             ids = ids_of(range(number))
-            out.parcel(Parcel(ids=ids, done=lambda: done.update([number])), 1)
+            out.batch(RecordBatch(ids=ids, done=lambda: done.update([number])), 1)
             there.append(number)
         elif step == "arrive" and there:
             number = there.pop(0)

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.driver import makespan, modelled, noise_of
 from penstock.lab.calibrate.profile.experiment import Detail, detail_of
+from penstock.lab.calibrate.profile.fit_driver import makespan, modelled, noise_of
+from penstock.lab.calibrate.profile.fit_stages import costs_of
+from penstock.lab.calibrate.profile.fit_states import StateStep, growth, with_state
 from penstock.lab.calibrate.profile.lineup import line_up
-from penstock.lab.calibrate.profile.stages import costs_of
-from penstock.lab.calibrate.profile.states import Step, growth, with_state
 from penstock.simulator.microbatch import Profile, StateProfile
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown
@@ -103,7 +103,7 @@ def test_growth_of_a_state_is_found_again(
     rows, steps = 0.0, []
     for n in records:
         after = grown(state, rows, rate * n, 1.0)
-        steps.append(Step(before=round(rows), after=round(after), records=n, seconds=1.0))
+        steps.append(StateStep(before=round(rows), after=round(after), records=n, seconds=1.0))
         rows = after
     got, limit, seconds = growth(steps)
     assert seconds is None and got == pytest.approx(rate, rel=0.05)

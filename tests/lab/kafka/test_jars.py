@@ -14,9 +14,8 @@ import pytest
 from penstock.core.errors import MissingError
 from penstock.lab.host.java import find_java
 from penstock.lab.kafka import jars
-from penstock.lab.kafka import maven as ivy
-from penstock.lab.kafka.jars import JarSet
-from penstock.lab.kafka.maven import Artifact
+from penstock.lab.kafka import jars as ivy
+from penstock.lab.kafka.jars import Artifact, JarSet
 
 SET = JarSet(
     name="things-1",

@@ -17,7 +17,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.lab.kafka import writer
 from penstock.lab.kafka.producer import NexmarkProducer, Progress
 from penstock.lab.kafka.records import encode
-from penstock.lab.kafka.writer import SPREAD, Lane, Writer
+from penstock.lab.kafka.writer import SPREAD, TableWriter, Writer
 from penstock.lab.proofs.producer import measure_producer, rate_of
 from penstock.workloads.nexmark import NexmarkStream, Reading
 from penstock.workloads.patterns import Constant
@@ -52,8 +52,8 @@ def stream(partitions: int, seconds: float = 2.0) -> NexmarkStream:
     )
 
 
-def lane(events: NexmarkStream, following: dict[int, int]) -> Lane:
-    return Lane("t", Reading(stream=events, table="bid"), following)
+def table(events: NexmarkStream, following: dict[int, int]) -> TableWriter:
+    return TableWriter("t", Reading(stream=events, table="bid"), following)
 
 
 @given(st.data())
@@ -66,7 +66,7 @@ def test_processes_that_start_anywhere_write_each_row_once(data: st.DataObject) 
     moments = sorted(data.draw(st.lists(st.floats(0, 3), max_size=3), "looks"))
     client: Any = FakeClient()
     for number in range(processes):
-        mine = lane(events, {p: have[p] for p in range(count) if p % processes == number})
+        mine = table(events, {p: have[p] for p in range(count) if p % processes == number})
         sent = 0
         for moment in [*moments, 3.0]:
             for begin, end in mine.blocks(round((START + moment) * 1e6)):
@@ -84,7 +84,7 @@ def test_processes_that_start_anywhere_write_each_row_once(data: st.DataObject) 
 def test_nothing_is_sent_before_its_release(moment: float) -> None:
     events = stream(3)
     client: Any = FakeClient()
-    mine = lane(events, {0: 0, 1: 0, 2: 0})
+    mine = table(events, {0: 0, 1: 0, 2: 0})
     micros = round((START + moment) * 1e6)
     for begin, end in mine.blocks(micros):
         mine.send(client, begin, end)
@@ -103,7 +103,7 @@ def run_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         shared = np.zeros((1 + len(others), 2), dtype=np.int64)
         for place, moment in enumerate(others):
             shared[1 + place, 0] = round((START + moment) * 1e6)
-        mine = lane(stream(4, seconds), {0: 0, 2: 0})
+        mine = table(stream(4, seconds), {0: 0, 2: 0})
         return Writer([mine], 0, shared, "127.0.0.1:9"), client
 
     return run
@@ -178,7 +178,7 @@ def test_the_job_of_a_process_is_plain_json() -> None:
         events, bootstrap_servers="127.0.0.1:9", columns={"bid": ["price"]}, extra={"k": "v"}
     )
     job = json.loads(json.dumps(made._job("board", {"bid": [1, 2, 3, 4]})))
-    (only,) = job["lanes"]
+    (only,) = job["tables"]
     assert Reading.from_options(only["reading"]) == Reading(
         stream=events, table="bid", columns=("price",)
     )

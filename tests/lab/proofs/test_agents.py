@@ -10,7 +10,7 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.lab.proofs import agents
-from penstock.lab.proofs.agents_run import Course, Glance, line
+from penstock.lab.proofs.agents_run import AgentsRun, Glance, line
 from penstock.lab.queries.comparison import Comparison
 from tests.fakes.terminal import assert_fits
 
@@ -29,7 +29,7 @@ def roster(added: int, alive: list[str], gone: list[str], removed: list[str]) ->
             "failed_tasks": 0}  # fmt: skip
 
 
-COURSE = Course(
+COURSE = AgentsRun(
     glances=(glance(0.0, 1, 1), glance(60.0, 2, 3), glance(120.0, 1, 1)),
     actions=(),
     counts={"wishes": 5, "refused additions": 2, "messages": 12, "messages by the formula": 12},
@@ -88,11 +88,11 @@ def test_a_line_of_progress_fits() -> None:
 )
 def test_impossible_orders_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must"):
-        agents.Spec(**wrong)
+        agents.AgentsSettings(**wrong)
 
 
 def test_a_batch_can_catch_up_and_covers_a_bounded_time() -> None:
-    plan = agents.Spec().plan
+    plan = agents.AgentsSettings().plan
     events = plan.events(1000.0)
     assert (events.max_rows or 0) >= plan.high * plan.trigger
     assert events.longest_batch is not None

@@ -39,10 +39,10 @@ def test_what_is_lost_repeated_or_late_is_found(
 @pytest.mark.parametrize("wrong", [{"kills": 0}, {"kills": 21}, {"away": -1.0}, {"away": 61.0}])
 def test_impossible_orders_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must lie between"):
-        broker.Spec(**wrong)
+        broker.BrokerSettings(**wrong)
 
 
 def test_there_is_load_until_the_last_kill_is_over() -> None:
     for kills in (1, 5):
-        spec = broker.Spec(kills=kills)
+        spec = broker.BrokerSettings(kills=kills)
         assert spec.seconds > kills * (broker.CALM + spec.away) + broker.CLOSING

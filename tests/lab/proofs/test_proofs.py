@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.batches.values import Batch
 from penstock.lab.calibrate.throughput import Calibration, CalibrationSpec, summarize
 from penstock.lab.proofs import faults, overhead, reaction, scaling, setting
-from penstock.lab.proofs.child import Order, Reports, report
+from penstock.lab.proofs.faults_child import DriverOrder, DriverReports, report
 from penstock.lab.proofs.overhead import Segment, Stretch
 from penstock.lab.proofs.reaction import TaskRest
 from penstock.spark.read.rest import epoch
@@ -65,7 +65,7 @@ def segment(throughput: float, process: float, thread: float) -> Segment:
 
 def test_a_cheap_auto_scaler_holds_and_a_dear_one_does_not() -> None:
     draws = random.Random(4)
-    spec = overhead.Spec()
+    spec = overhead.OverheadSettings()
 
     def pairs(ratio: float, thread: float) -> list[tuple[Segment, Segment]]:
         noise = [draws.gauss(1.0, 0.005) for _ in range(10)]
@@ -173,13 +173,13 @@ def test_pulses_rise_and_fall_for_ever(tmp_path: Path) -> None:
 # ---- faults --------------------------------------------------------------------------------
 
 
-def result(**more: Any) -> faults.Result:
+def result(**more: Any) -> faults.QueryFaults:
     fault = faults.Fault(query="q5", what="worker", before=1, after=2, registered=1, seconds=8.0)
     values: dict[str, Any] = {
         "query": "q5", "faults": (fault,), "events": 10, "rows": 5, "missing": 0, "surplus": 0,
         "resumed": True,
     }  # fmt: skip
-    return faults.Result(**values | more)
+    return faults.QueryFaults(**values | more)
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,17 @@ def result(**more: Any) -> faults.Result:
     ],
 )
 def test_one_row_or_a_forgotten_action_breaks_the_proof(more: dict[str, Any], held: bool) -> None:
-    assert faults.judge(faults.Spec(), [result(), result(**more)][-1:], True).held is held
+    assert faults.judge(faults.FaultsSettings(), [result(), result(**more)][-1:], True).held is held
 
 
 def test_reports_survive_a_driver_that_is_killed_while_it_writes(tmp_path: Path) -> None:
-    order = Order(
+    order = DriverOrder(
         folder=str(tmp_path / "shared"), query="q5", conf={}, journal="", slots=2,
         policy="static", parameters={}, rate=None, low=1.0, high=2.0, calm=1, busy=1,
         period=1.0, cool_down=0.0,
     )  # fmt: skip
-    assert Order.load(order.save()) == order
-    reports = Reports(order)
+    assert DriverOrder.load(order.save()) == order
+    reports = DriverReports(order)
     assert reports.new() == []
     report(order, "started", 1.0, python=1)
     with (order.path / "reports.jsonl").open("ab") as file:
@@ -220,9 +220,9 @@ def test_reports_survive_a_driver_that_is_killed_while_it_writes(tmp_path: Path)
 def test_tables_fit_80_columns() -> None:
     pairs = [(segment(1e5, 0.06, 0.01), segment(1e5, 0.05, 0.0))] * 3
     proofs = [
-        overhead.judge(overhead.Spec(), pairs),
+        overhead.judge(overhead.OverheadSettings(), pairs),
         scaling.judge([calibration("q1", 0.9), calibration("q5", 0.8)]),
-        faults.judge(faults.Spec(), [result()], True),
+        faults.judge(faults.FaultsSettings(), [result()], True),
     ]
     for proof in proofs:
         assert_fits(proof)

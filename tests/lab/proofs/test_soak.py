@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from penstock.core.errors import InputError
 from penstock.lab.proofs import soak
 from penstock.lab.proofs.proof import Check, Proof, keep
-from penstock.lab.proofs.samples import Sample, folder_bytes, journal_bytes, process
 from penstock.lab.proofs.soak import draw
+from penstock.lab.proofs.soak_samples import SoakSample, folder_bytes, journal_bytes, process
 from penstock.lab.proofs.statistics import drift, growth, median
 from penstock.report.statistics import estimate
 from tests.fakes.terminal import assert_fits
@@ -129,7 +129,7 @@ def test_drift_compares_the_quarters() -> None:
 # ---- soak ----------------------------------------------------------------------------------
 
 
-def sample(n: int, **more: Any) -> Sample:
+def sample(n: int, **more: Any) -> SoakSample:
     values: dict[str, Any] = {
         "seconds": 30.0 * n,
         "python_rss": 150 << 20,
@@ -147,7 +147,7 @@ def sample(n: int, **more: Any) -> Sample:
         "scrape": 9_000 if n % 2 == 0 else None,
         "batch": 15 * n,
     }
-    return Sample(**values | more)
+    return SoakSample(**values | more)
 
 
 def test_a_soak_without_growth_holds(tmp_path: Path) -> None:

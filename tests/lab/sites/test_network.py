@@ -17,7 +17,8 @@ import pytest
 
 from penstock.core.errors import EngineError
 from penstock.lab.host import leftovers, processes
-from penstock.lab.sites import namespaces, network, requirements, tun
+from penstock.lab.sites import namespaces, network, requirements
+from penstock.lab.sites import switch as tun
 from penstock.lab.sites.link_load import loads
 from penstock.lab.sites.network import Sites
 from penstock.lab.sites.ping import tolerance

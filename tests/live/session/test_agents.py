@@ -13,7 +13,7 @@ import pytest
 from penstock.decentralized.policy import Probabilistic
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.local import LocalAgents, executors_of
-from penstock.lab.agents.executors.setup import Ways
+from penstock.lab.agents.executors.setup import AgentSettings
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.lab.rig.saturation import resize
 from penstock.spark.split.member import Member
@@ -22,7 +22,9 @@ from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.spark
 
-WAYS = Ways(policy=Probabilistic(ratio=0.2, up=0.3, down=0.1), period=2.0, window=1.5)
+AGENT_SETTINGS = AgentSettings(
+    policy=Probabilistic(ratio=0.2, up=0.3, down=0.1), period=2.0, window=1.5
+)
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_a_busy_executor_gets_a_sibling_and_an_idle_one_leaves(
     busy = threading.Thread(target=work, daemon=True)
     with (
         Member(spark, listen=str(listen), max_executors=3, agents=True),
-        LocalAgents(described, WAYS, look) as agents,
+        LocalAgents(described, AGENT_SETTINGS, look) as agents,
     ):
         busy.start()
         try:

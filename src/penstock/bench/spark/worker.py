@@ -23,8 +23,9 @@ from penstock.lab.rig import capacity
 from penstock.lab.rig.allocation import allocation_of
 from penstock.lab.rig.capacity import events_of, query_settings
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
-from penstock.lab.rig.ending import final_moment, stopping
+from penstock.lab.rig.ending import final_moment
 from penstock.lab.rig.rig import Rig
+from penstock.lab.rig.saturation import stopping
 from penstock.lab.rig.settings import SparkSettings
 from penstock.spark.engine import SparkEngine
 from penstock.spark.read.progress import ProgressLog

@@ -144,7 +144,7 @@ def connected(master: Master, files: Mapping[str, str], say: Say) -> Iterator[Sp
         signals.restore()
 
 
-def _start(master: Master, run: leftovers.Run) -> SparkContext:
+def _start(master: Master, run: leftovers.OwnedRun) -> SparkContext:
     for name in ("tmp", "local"):
         (run.folder / name).mkdir()
     (run.folder / "log.properties").write_text(LOG)
@@ -211,7 +211,7 @@ def _stop() -> None:
     shared._gateway = shared._jvm = shared._active_spark_context = None
 
 
-def _environment(master: Master, run: leftovers.Run, address: str) -> dict[str, str]:
+def _environment(master: Master, run: leftovers.OwnedRun, address: str) -> dict[str, str]:
     return {
         leftovers.RUN_VARIABLE: run.id,
         "JAVA_HOME": str(find_java().home),
@@ -227,7 +227,7 @@ def _environment(master: Master, run: leftovers.Run, address: str) -> dict[str, 
 class _Deadline:
     """Ends the Java of a run that a master does not accept in time; Spark would try for longer."""
 
-    def __init__(self, run: leftovers.Run) -> None:
+    def __init__(self, run: leftovers.OwnedRun) -> None:
         self.passed = False
         self._run = run
         self._timer = threading.Timer(REGISTER_SECONDS, self._end)
@@ -244,7 +244,7 @@ class _Deadline:
         self._timer.cancel()
 
 
-def _conf(master: Master, run: leftovers.Run, address: str) -> dict[str, str]:
+def _conf(master: Master, run: leftovers.OwnedRun, address: str) -> dict[str, str]:
     data = class_data(find_java(), find_spark(), cache=leftovers.cache_folder(), lists=run.folder)
     options = [
         f"-Djava.io.tmpdir={run.folder / 'tmp'}",

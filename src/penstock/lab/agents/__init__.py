@@ -1,12 +1,10 @@
-"""The decentralized protocol as real processes: one per instance, records over TCP. [belkhiria19]
+"""The decentralized protocol as real processes, one per agent. [belkhiria19]
 
-``pipeline`` what runs · ``frames``, ``wire``, ``handshake`` what is on the wire · ``channel``,
-``link``, ``reception`` one channel, its sending and its receiving end · ``outbox``, ``worker``,
-``source``, ``sink`` records · ``peers``, ``membership`` an instance among others · ``trial`` its
-decisions · ``agent`` an instance · ``process`` its process · ``host`` starts and
-ends processes on a machine · ``run`` a run from start to end. See docs/agents.md.
+transport: frames on the wire, channels that lose nothing, and who may come in
+protocol: an agent among its peers: membership, messages, trials
+processes: how a host starts, feeds, hears and ends agents, and what runs in each process
+pipeline: instances of a pipeline of ours, which pass records to each other over TCP
+executors: agents beside the executors of a split Spark pipeline
+
+See docs/agents.md.
 """
-
-from penstock.lab.agents.pipeline.operators import Operator, Pipeline
-
-__all__ = ["Operator", "Pipeline"]

@@ -14,13 +14,14 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.errors import InputError
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.queries import nexmark
-from penstock.lab.rig.saturation import counted_batches, lasted, rate, resize
+from penstock.lab.rig.saturation import Counting, lasted, resize, saturated_throughput
 from penstock.report.statistics import Estimate, estimate
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant
@@ -136,25 +137,23 @@ def throughput(spark: Any, spec: CalibrationSpec, size: int, cluster: LocalClust
         partitions=size,
         max_rows=spec.rows_per_executor * size,
     )
-    running = nexmark.start(
-        spark,
-        query,
-        events,
-        nexmark.Settings(minute=MINUTE),
-        folder=cluster.folder / f"calibrate-{time.monotonic_ns()}",
-        trigger=0.0,
-        sink="noop",
-    )
-    try:
-        return rate(
-            counted_batches(
-                running,
-                enough=lambda batches: lasted(batches) >= spec.seconds,
-                ready=lambda: cluster.warm,
-                skip=WARM_BATCHES,
-                within=MEASURE_SECONDS,
-                hint="lower --rows or raise --cpu-share",
-            )
+
+    def start(folder: Path) -> Any:
+        return nexmark.start(
+            spark,
+            query,
+            events,
+            nexmark.Settings(minute=MINUTE),
+            folder=folder,
+            trigger=0.0,
+            sink="noop",
         )
-    finally:
-        running.stop()
+
+    counting = Counting(
+        enough=lambda batches: lasted(batches) >= spec.seconds,
+        ready=lambda: cluster.warm,
+        skip=WARM_BATCHES,
+        within=MEASURE_SECONDS,
+        hint="lower --rows or raise --cpu-share",
+    )
+    return saturated_throughput(start, counting, parent=cluster.folder).rate

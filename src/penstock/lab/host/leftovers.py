@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from penstock.history.files import write_text
 from penstock.lab.host import cgroups, processes
 
 RUN_VARIABLE = "PENSTOCK_RUN"
@@ -101,7 +102,7 @@ def _here() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class OwnedRun:
     """One run: its name, who owns it, and what it may leave behind."""
 
     id: str
@@ -120,9 +121,7 @@ class Run:
             "folder": str(self.folder),
             "groups": [str(group) for group in self.groups],
         }
-        fresh = self.record.with_suffix(".new")
-        fresh.write_text(json.dumps(value))
-        fresh.replace(self.record)
+        write_text(self.record, json.dumps(value))
 
     def processes(self) -> list[int]:
         """Every process of this run: marked in its environment, or inside one of its cgroups."""
@@ -158,7 +157,7 @@ def _gone(group: Path) -> bool:
     return True
 
 
-def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda _: ()) -> Run:
+def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda _: ()) -> OwnedRun:
     """Begin a run of this process: its record first, then its folder.
 
     ``groups_of`` names the cgroups that a run of the given id is going to make.
@@ -166,18 +165,18 @@ def open_run(cache: Path, groups_of: Callable[[str], tuple[Path, ...]] = lambda 
     id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
     folder = cache / "runs" / id
     folder.parent.mkdir(parents=True, exist_ok=True)
-    run = Run(id=id, owner=Owner.me(), folder=folder, groups=groups_of(id))
+    run = OwnedRun(id=id, owner=Owner.me(), folder=folder, groups=groups_of(id))
     run.save()
     folder.mkdir(mode=0o700)
     return run
 
 
-def runs(cache: Path) -> Iterator[Run]:
+def runs(cache: Path) -> Iterator[OwnedRun]:
     """Every recorded run, of living and dead owners; unreadable records are passed over."""
     for file in sorted((cache / "runs").glob("*.json")):
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             value = json.loads(file.read_text())
-            yield Run(
+            yield OwnedRun(
                 id=value["id"],
                 owner=Owner(**value["owner"]),
                 folder=file.with_suffix(""),

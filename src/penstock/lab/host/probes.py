@@ -26,7 +26,7 @@ MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class MachineCheck:
     """One thing looked at: what was ``found``, what having it ``enables``, and how to get it."""
 
     name: str
@@ -36,7 +36,7 @@ class Check:
     fix: str | None = None
 
 
-def checks() -> list[Check]:
+def checks() -> list[MachineCheck]:
     """Look at everything that decides what Penstock can do here; takes well under a second."""
     return [
         python(),
@@ -51,9 +51,9 @@ def checks() -> list[Check]:
     ]
 
 
-def python() -> Check:
+def python() -> MachineCheck:
     """The running Python."""
-    return Check(
+    return MachineCheck(
         name="Python",
         ok=sys.version_info >= OLDEST_PYTHON,
         found=f"{platform.python_version()} ({sys.executable})",
@@ -62,24 +62,26 @@ def python() -> Check:
     )
 
 
-def java() -> Check:
+def java() -> MachineCheck:
     """A Java that Spark can run on."""
     enables = "real Spark: demo, run, calibrate"
     try:
         chosen = find_java()
     except MissingError as problem:
-        return Check(name="Java", ok=False, found=str(problem), enables=enables, fix=GET_JAVA)
+        return MachineCheck(
+            name="Java", ok=False, found=str(problem), enables=enables, fix=GET_JAVA
+        )
     found = f"{chosen.version} with jdk.incubator.vector ({chosen.home})"
-    return Check(name="Java", ok=True, found=found, enables=enables)
+    return MachineCheck(name="Java", ok=True, found=found, enables=enables)
 
 
-def spark() -> Check:
+def spark() -> MachineCheck:
     """The pyspark package, without importing it."""
     try:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError:
         version = ""
-    return Check(
+    return MachineCheck(
         name="pyspark",
         ok=version.startswith(SPARK_SERIES),
         found=version or "not installed",
@@ -88,10 +90,10 @@ def spark() -> Check:
     )
 
 
-def control_groups() -> Check:
+def control_groups() -> MachineCheck:
     """Whether executors can get a CPU quota."""
     result = cgroups.probe()
-    return Check(
+    return MachineCheck(
         name="control groups",
         ok=result.hierarchy is not None,
         found=result.reason,
@@ -100,7 +102,7 @@ def control_groups() -> Check:
     )
 
 
-def network_namespaces() -> Check:
+def network_namespaces() -> MachineCheck:
     """Whether a process can have a network of its own; tried in a child that ends at once."""
     ways = {"as root": [], "in a user namespace": ["--user", "--map-root-user"]}
     found = "the program unshare (util-linux) is missing"
@@ -114,7 +116,7 @@ def network_namespaces() -> Check:
                 found, ok = f"can be made {way}", True
                 break
             found = done.stderr.strip() or found
-    return Check(
+    return MachineCheck(
         name="network namespaces",
         ok=ok,
         found=found,
@@ -123,14 +125,14 @@ def network_namespaces() -> Check:
     )
 
 
-def tun() -> Check:
+def tun() -> MachineCheck:
     """Whether the TUN device can be opened; opening it alone makes no interface."""
     try:
         os.close(os.open(TUN, os.O_RDWR))
         found, ok = f"{TUN} can be opened", True
     except OSError as problem:
         found, ok = f"{TUN}: {problem.strerror}", False
-    return Check(
+    return MachineCheck(
         name="TUN device",
         ok=ok,
         found=found,
@@ -139,10 +141,10 @@ def tun() -> Check:
     )
 
 
-def cores() -> Check:
+def cores() -> MachineCheck:
     """Cores that this process may use."""
     count = len(os.sched_getaffinity(0))
-    return Check(
+    return MachineCheck(
         name="cores",
         ok=count >= 2,
         found=str(count),
@@ -151,11 +153,11 @@ def cores() -> Check:
     )
 
 
-def memory() -> Check:
+def memory() -> MachineCheck:
     """Memory that new processes can get without swapping."""
     fields = dict(line.split(":") for line in MEMORY.read_text().splitlines())
     free = int(fields["MemAvailable"].split()[0]) / (1 << 20)
-    return Check(
+    return MachineCheck(
         name="memory",
         ok=free >= ENOUGH_MEMORY,
         found=f"{free:.1f} GiB available",
@@ -164,7 +166,7 @@ def memory() -> Check:
     )
 
 
-def cache() -> Check:
+def cache() -> MachineCheck:
     """Whether the user's cache folder can be written, or created."""
     for folder in leftovers.cache_choices():
         nearest = next(place for place in (folder, *folder.parents) if place.exists())
@@ -173,7 +175,7 @@ def cache() -> Check:
             break
     else:
         ok, found = False, "not writable; temporary files are used instead"
-    return Check(
+    return MachineCheck(
         name="cache folder",
         ok=ok,
         found=found,

@@ -198,14 +198,14 @@ class NormalExit:
         self._before: dict[signal.Signals, Any] = {}
 
     def take(self) -> None:
-        """From now on; only the main thread can, from another this does nothing."""
+        """Begin; only the main thread can, from another this does nothing."""
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGHUP):
                 if signal.getsignal(number) is signal.SIG_DFL:
                     self._before[number] = signal.signal(number, _exit_normally)
 
     def restore(self) -> None:
-        """As it was."""
+        """Leave signals as they were before."""
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._before.items():
                 signal.signal(number, handler)

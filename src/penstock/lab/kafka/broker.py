@@ -97,7 +97,7 @@ class LocalBroker:
         self._wanted, self._data, self._say = port, data, say
         self._ports = (0, 0)  # for clients, for the controller
         self._owner = os.getpid()
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._nursery = processes.Nursery()
         self._process: subprocess.Popen[bytes] | None = None
         self._signals = processes.NormalExit()
@@ -188,7 +188,7 @@ class LocalBroker:
     ) -> None:
         self.stop()
 
-    def _running(self) -> leftovers.Run:
+    def _running(self) -> leftovers.OwnedRun:
         if self._run is None:
             raise EngineError("the broker is not running: call start(), or use it in a with block")
         return self._run

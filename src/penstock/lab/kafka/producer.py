@@ -105,7 +105,7 @@ class NexmarkProducer:
             for table in events.tables
         ]
         self._servers, self._extra = bootstrap_servers, dict(extra or {})
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._nursery = Nursery()
         self._children: list[subprocess.Popen[bytes]] = []
         self._signals = NormalExit()
@@ -254,7 +254,7 @@ class NexmarkProducer:
             "extra": self._extra,
             "processes": self.count,
             "board": shared,
-            "lanes": [
+            "tables": [
                 {
                     "topic": self.topics[reading.table],
                     "reading": reading.options(),

@@ -56,7 +56,7 @@ def board(file: Path, processes: int) -> Board:
     return np.memmap(file, dtype=np.int64, mode="r+", shape=(processes, 2))
 
 
-class Lane:
+class TableWriter:
     """The rows of one table that this process writes, and the next offset of each partition."""
 
     def __init__(self, topic: str, reading: Reading, following: Mapping[int, int]) -> None:
@@ -103,12 +103,17 @@ class Lane:
 
 
 class Writer:
-    """Writes its lanes at their release until the end, or until it is told to stop."""
+    """Writes its tables at their release until the end, or until it is told to stop."""
 
     def __init__(
-        self, lanes: Sequence[Lane], number: int, shared: Board, servers: str, extra: Any = None
+        self,
+        tables: Sequence[TableWriter],
+        number: int,
+        shared: Board,
+        servers: str,
+        extra: Any = None,
     ) -> None:
-        self.lanes, self.number, self.shared = lanes, number, shared
+        self.tables, self.number, self.shared = tables, number, shared
         self.stopping = False
         self._failure: str | None = None
         told = {"error_cb": self._trouble, "on_delivery": self._lost}
@@ -116,8 +121,8 @@ class Writer:
 
     def run(self) -> None:
         """Until all is written, or a signal."""
-        end = max(round(lane.stream.end * MICRO) for lane in self.lanes)
-        at = min(lane.begins for lane in self.lanes) - 1
+        end = max(round(table.stream.end * MICRO) for table in self.tables)
+        at = min(table.begins for table in self.tables) - 1
         self._tell(at, 0)
         while at < end and not self.stopping:
             now = time.time_ns() // 1000
@@ -133,11 +138,11 @@ class Writer:
     def _write(self, until: int) -> bool:
         """All rows released until a moment (µs); whether Kafka has acknowledged them."""
         sent = 0
-        for lane in self.lanes:
-            for begin, end in lane.blocks(until):
+        for table in self.tables:
+            for begin, end in table.blocks(until):
                 if not self._acknowledged(MOST_WAITING):
                     return False
-                sent += lane.send(self._out, begin, end)
+                sent += table.send(self._out, begin, end)
         if not self._acknowledged(0):
             return False
         self._tell(until, sent)
@@ -175,16 +180,16 @@ def main() -> None:
     """Do the job in the file named first, as the process whose number comes second."""
     job, number = json.loads(Path(sys.argv[1]).read_text()), int(sys.argv[2])
     count = job["processes"]
-    lanes = [
-        Lane(
+    tables = [
+        TableWriter(
             each["topic"],
             Reading.from_options(each["reading"]),
             {p: offset for p, offset in enumerate(each["next"]) if p % count == number},
         )
-        for each in job["lanes"]
+        for each in job["tables"]
     ]
     shared = board(Path(job["board"]), count)
-    writer = Writer(lanes, number, shared, job["servers"], job["extra"])
+    writer = Writer(tables, number, shared, job["servers"], job["extra"])
     signal.signal(signal.SIGTERM, lambda *_: setattr(writer, "stopping", True))
     try:
         writer.run()

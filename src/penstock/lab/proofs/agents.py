@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from penstock.core.errors import InputError
-from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.proofs.agents_run import Course, Plan, run
+from penstock.history.files import atomic
+from penstock.lab.agents.executors.setup import AgentSettings
+from penstock.lab.proofs.agents_run import AgentsRun, AgentsRunSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report import units
 from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, POOLS, STYLE, WIDTH
@@ -30,7 +31,7 @@ QUICK_SECONDS = 60.0  # the least that a run lasts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class AgentsSettings:
     """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
 
     ``share`` of a core that each executor has · ``most`` executors of an operator.
@@ -58,21 +59,23 @@ class Spec:
             )
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AgentsRunSettings:
         """What is run."""
-        ways = Ways(period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed)
-        return Plan(
+        settings = AgentSettings(
+            period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed
+        )
+        return AgentsRunSettings(
             seconds=self.seconds,
             low=self.low,
             high=self.high,
             share=self.share,
             most=self.most,
             trigger=TRIGGER,
-            ways=ways,
+            settings=settings,
         )
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: AgentsSettings, *, folder: Path, say: Say) -> Proof:
     """Run it, keep its course and draw it."""
     course = run(spec.plan, say=say)
     text = json.dumps(dataclasses.asdict(course), ensure_ascii=False)
@@ -81,7 +84,7 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
     return judge(course)
 
 
-def judge(course: Course) -> Proof:
+def judge(course: AgentsRun) -> Proof:
     """The verdict."""
     counts = course.counts
     names = list(course.rosters)
@@ -157,7 +160,7 @@ def _row(name: str, sizes: list[int], roster: Mapping[str, Any]) -> dict[str, An
 OFFSET = 0.05  # executors between the lines of two operators, so that both are seen
 
 
-def draw(course: Course, folder: Path) -> Path:
+def draw(course: AgentsRun, folder: Path) -> Path:
     """Draw a course as ``report.png``."""
     path = folder / PICTURE
     with mpl.rc_context(STYLE):
@@ -182,13 +185,12 @@ def draw(course: Course, folder: Path) -> Path:
         )  # fmt: skip
         figure.text(0.985, 0.975, str(course.answer), fontsize=15, ha="right", va="top")
         figure.subplots_adjust(left=0.07, right=0.985, top=0.89, bottom=0.07, hspace=0.33)
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 
-def _rates(axes: Axes, times: list[float], course: Course) -> None:
+def _rates(axes: Axes, times: list[float], course: AgentsRun) -> None:
     axes.plot(times, [g.offered for g in course.glances], color=INK, lw=1.6, label="load")
     delivered = [g.delivered for g in course.glances]
     axes.plot(times, delivered, color=BLUE, lw=2.0, label="read by the sink")
@@ -196,7 +198,7 @@ def _rates(axes: Axes, times: list[float], course: Course) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.count(value)))
 
 
-def _executors(axes: Axes, times: list[float], course: Course) -> None:
+def _executors(axes: Axes, times: list[float], course: AgentsRun) -> None:
     for number, (name, colour) in enumerate(zip(course.rosters, POOLS, strict=False)):
         sizes = [g.executors[name] + number * OFFSET for g in course.glances]
         axes.step(times, sizes, where="post", color=colour, lw=2.2, label=name)
@@ -204,7 +206,7 @@ def _executors(axes: Axes, times: list[float], course: Course) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _loads(axes: Axes, times: list[float], course: Course) -> None:
+def _loads(axes: Axes, times: list[float], course: AgentsRun) -> None:
     for name, colour in zip(course.rosters, POOLS, strict=False):
         known = [(t, g.loads[name]) for t, g in zip(times, course.glances, strict=True)]
         points = [(t, 100.0 * load) for t, load in known if load is not None]
@@ -215,7 +217,7 @@ def _loads(axes: Axes, times: list[float], course: Course) -> None:
     axes.set_title("mean load that agents read", loc="left", fontsize=13)
 
 
-def _messages(axes: Axes, times: list[float], course: Course) -> None:
+def _messages(axes: Axes, times: list[float], course: AgentsRun) -> None:
     sent = [g.messages for g in course.glances]
     axes.step(times, sent, where="post", color=ORANGE, lw=2.2, label="messages")
     formula = [g.formula for g in course.glances]

@@ -11,8 +11,8 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.local import LocalAgents, executors_of
-from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.agents.pipeline.outcome import Action
+from penstock.lab.agents.executors.setup import AgentSettings
+from penstock.lab.agents.processes.host import AgentAction
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.kafka.broker import LocalBroker
@@ -40,12 +40,12 @@ CHECKERS = 2  # executors that compare the result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class AgentsRunSettings:
     """What is run.
 
     ``seconds`` of one cosine from ``low`` to ``high`` records/s and back · ``share`` of a core that
     an executor has, ``most`` executors of each operator, as many partitions as there are in its
-    topics and its state · ``trigger`` seconds · ``ways`` of the agents.
+    topics and its state · ``trigger`` seconds · ``settings`` of the agents.
     """
 
     seconds: float
@@ -54,7 +54,7 @@ class Plan:
     share: float
     most: int
     trigger: float
-    ways: Ways
+    settings: AgentSettings
 
     @property
     def load(self) -> Cosine:
@@ -92,7 +92,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class AgentsRun:
     """A run from start to end.
 
     ``rosters`` what each driver was asked for, and which executors it had · ``counts`` of all
@@ -100,7 +100,7 @@ class Course:
     """
 
     glances: tuple[Glance, ...]
-    actions: tuple[Action, ...]
+    actions: tuple[AgentAction, ...]
     counts: Mapping[str, int]
     rosters: Mapping[str, Document]
     answer: nexmark.Comparison
@@ -153,7 +153,7 @@ class _Watch:
         return (after - before) / (last - then) if last > then else 0.0
 
 
-def run(plan: Plan, *, say: Say) -> Course:
+def run(plan: AgentsRunSettings, *, say: Say) -> AgentsRun:
     """Run it; cluster, broker, agents and topics are gone afterwards."""
     spec = ClusterSpec(slots=plan.most * len(hops_of(QUERY)), cpu_share=plan.share, warm_up=WARM_UP)
     with LocalBroker(say=say) as broker, LocalCluster(spec, say=say) as cluster:
@@ -166,7 +166,7 @@ def run(plan: Plan, *, say: Say) -> Course:
         )  # fmt: skip
         columns = dict(QUERY.tables)
         writing = NexmarkProducer(events, bootstrap_servers=servers, columns=columns)
-        with writing as producer, split, _agents(split, plan.ways) as (agents, applications):
+        with writing as producer, split, _agents(split, plan.settings) as (agents, applications):
             watch = _Watch(split, agents, events, applications, plan.load.rate)
             _follow(watch, lambda: time.time() >= events.end, say)
             say("the load is over; waiting until everything is read…")
@@ -185,10 +185,10 @@ def run(plan: Plan, *, say: Say) -> Course:
                 session, QUERY, events, SETTINGS, folder=split.result, until=events.end + 1.0
             )
         begun = events.start
-        return Course(
+        return AgentsRun(
             glances=tuple(watch.glances),
             actions=tuple(
-                Action(time=round(a.time - begun, 3), instance=a.instance, what=a.what)
+                AgentAction(time=round(a.time - begun, 3), instance=a.instance, what=a.what)
                 for a in actions
             ),
             counts=dict(counts),
@@ -199,7 +199,9 @@ def run(plan: Plan, *, say: Say) -> Course:
 
 
 @contextmanager
-def _agents(split: SplitRun, ways: Ways) -> Iterator[tuple[LocalAgents, dict[str, str]]]:
+def _agents(
+    split: SplitRun, settings: AgentSettings
+) -> Iterator[tuple[LocalAgents, dict[str, str]]]:
     """Agents beside the executors of all applications; and which application is whose."""
     applications: dict[str, str] = {
         hop.name: split.status(hop.name)["application"] for hop in split.hops
@@ -209,7 +211,7 @@ def _agents(split: SplitRun, ways: Ways) -> Iterator[tuple[LocalAgents, dict[str
         edges=split.pipeline.edges,
     )
     look = executors_of(split.cluster, applications)
-    with LocalAgents(described, ways, look) as agents:
+    with LocalAgents(described, settings, look) as agents:
         yield agents, applications
 
 

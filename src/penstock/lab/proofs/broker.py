@@ -38,7 +38,7 @@ MOST_SECONDS = 60.0  # until a batch with data after the broker is back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class BrokerSettings:
     """How often the broker is killed, and for how many seconds it is away."""
 
     kills: int = 2
@@ -52,11 +52,11 @@ class Spec:
 
     @property
     def seconds(self) -> float:
-        """Of load."""
+        """Seconds of load."""
         return self.kills * (CALM + self.away + MOST_SECONDS / 2) + CALM + CLOSING
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: BrokerSettings, *, folder: Path, say: Say) -> Proof:
     """Run it; the cluster, the broker and the topics are gone afterwards."""
     query = nexmark.QUERIES[QUERY]
     cluster_spec = ClusterSpec(slots=SLOTS, cpu_share=None)
@@ -155,7 +155,7 @@ class _Rest:
         return setting.last_batch(self.running)
 
 
-def _kill(number: int, spec: Spec, broker: LocalBroker, rest: _Rest, say: Say) -> Kill:
+def _kill(number: int, spec: BrokerSettings, broker: LocalBroker, rest: _Rest, say: Say) -> Kill:
     """Kill the broker in the midst of work, and wait until the query works again."""
     rest.until(time.time() + CALM)
     begun = time.monotonic()

@@ -19,8 +19,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from penstock.core.errors import InputError
+from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
-from penstock.lab.proofs.bursts_run import COURSE, Bed, Course, Plan
+from penstock.lab.proofs.bursts_run import COURSE, BurstRun, BurstSession, TracePiece
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.policies import create
 from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, STYLE, WIDTH
@@ -39,7 +40,7 @@ POLICIES = ("mead+", "mead-mg1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class BurstsSettings:
     """Seconds of each run, those before it, between decisions, and the targets.
 
     ``slack`` targets over what full CPU reached · ``lines`` of log that a packet brings.
@@ -60,15 +61,15 @@ class Spec:
             raise InputError("lines ≥ 1, before ≥ 0 and period > 0 must hold")
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: BurstsSettings, *, folder: Path, say: Say) -> Proof:
     """Full CPU, then each policy with a target of the mean and of the 95th percentile."""
-    courses: list[Course] = []
+    courses: list[BurstRun] = []
     with LocalCluster(ClusterSpec(slots=1, cpu_share=QUOTA), say=say) as cluster:
         if not cluster.limited:
             raise InputError(f"CPU shares cannot be set here. {cluster.why_unlimited}")
-        with Bed(cluster, say=say) as bed:
-            speed = _speed(bed, spec, say)
-            plan = Plan(
+        with BurstSession(cluster, say=say) as session:
+            speed = _speed(session, spec, say)
+            plan = TracePiece(
                 first=FIRST,
                 speed=speed,
                 lines=spec.lines,
@@ -76,14 +77,14 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
                 seconds=spec.seconds,
                 period=spec.period,
             )
-            full = bed.run("full", plan, None)
+            full = session.run("full", plan, None)
             courses.append(full)
             targets = {0.0: spec.slack * full.mean, P95: spec.slack * full.p95}
             for name in POLICIES:
                 for percentile, target in targets.items():
                     parameters = {"target": target, "percentile": percentile}
                     what = f"{name} {_what(percentile)}"
-                    course = bed.run(what, plan, create(name, parameters), journal=folder)
+                    course = session.run(what, plan, create(name, parameters), journal=folder)
                     courses.append(course)
         shutil.copytree(cluster.folder / "logs", folder / "logs", dirs_exist_ok=True)
     (folder / COURSE).write_text(json.dumps([asdict(c) for c in courses]) + "\n", encoding="utf-8")
@@ -95,7 +96,7 @@ def _what(percentile: float) -> str:
     return "p95" if percentile else "mean"
 
 
-def _speed(bed: Bed, spec: Spec, say: Say) -> float:
+def _speed(session: BurstSession, spec: BurstsSettings, say: Say) -> float:
     """How fast to play the trace, by what a line costs at full CPU.
 
     Measured slowly first, then again at about the right speed: larger batches and a warm executor
@@ -104,7 +105,7 @@ def _speed(bed: Bed, spec: Spec, say: Say) -> float:
     speed = FIRST_SPEED
     rate = spec.lines / float(bellcore().mean())
     for _ in range(2):
-        plan = Plan(
+        plan = TracePiece(
             first=0,
             speed=speed,
             lines=spec.lines,
@@ -112,14 +113,14 @@ def _speed(bed: Bed, spec: Spec, say: Say) -> float:
             seconds=0.0,
             period=spec.period,
         )
-        cost = bed.cost(plan)
+        cost = session.cost(plan)
         speed = LOAD / (cost * rate)
         say(f"a line costs {1e6 * cost:.0f} µs: the trace is played at {speed:.2f} times its speed")
     return speed
 
 
 def judge(
-    courses: Sequence[Course], targets: dict[float, float], *, speed: float, spec: Spec
+    courses: Sequence[BurstRun], targets: dict[float, float], *, speed: float, spec: BurstsSettings
 ) -> Proof:
     """What ``mead+`` reached beside its targets; ``mead-mg1`` stands beside it."""
     by_name = {course.name: course for course in courses}
@@ -164,7 +165,7 @@ def judge(
     )
 
 
-def _row(course: Course, targets: dict[float, float]) -> dict[str, object]:
+def _row(course: BurstRun, targets: dict[float, float]) -> dict[str, object]:
     percentile = P95 if course.name.endswith("p95") else 0.0
     reached = course.p95 if percentile else course.mean
     target = None if course.name == "full" else targets[percentile]
@@ -184,7 +185,7 @@ def _row(course: Course, targets: dict[float, float]) -> dict[str, object]:
 COLOURS = {"full": GREY, "mead+": BLUE, "mead-mg1": ORANGE}
 
 
-def draw(courses: Sequence[Course], targets: Mapping[str, float], folder: Path) -> Path:
+def draw(courses: Sequence[BurstRun], targets: Mapping[str, float], folder: Path) -> Path:
     """Draw the courses as ``report.png``: a column per target, response times above shares."""
     path = folder / PICTURE
     with mpl.rc_context(STYLE):
@@ -205,13 +206,12 @@ def draw(courses: Sequence[Course], targets: Mapping[str, float], folder: Path) 
             below.set_xlabel("time (seconds)")
         axes[0][0].set_ylabel("seconds, mean of 5 s")
         figure.tight_layout()
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 
-def _lines(above: Axes, below: Axes, course: Course) -> None:
+def _lines(above: Axes, below: Axes, course: BurstRun) -> None:
     name = course.name.split()[0]
     times = [t for t, _, _ in course.points]
     above.plot(times, [r for _, r, _ in course.points], color=COLOURS[name], lw=1.5, label=name)

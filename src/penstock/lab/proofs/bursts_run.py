@@ -38,7 +38,7 @@ FULL = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TracePiece:
     """A piece of the trace: from packet ``first`` on, ``before`` and ``seconds`` that count.
 
     ``speed`` times as fast as recorded · ``lines`` per packet · ``period`` between decisions.
@@ -62,13 +62,17 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class BurstRun:
     """What a run came to.
 
-    ``mean``, ``p95`` response times in seconds of the lines that count · ``share`` mean CPU share,
-    ``used`` CPU used, both of the nominal quota · ``changes`` of the share · ``failed`` tasks ·
-    ``wrong`` lines or matches too many or too few · ``points`` time, response time, share ·
-    ``monitor_ms`` CPU of the workload monitor, of all of the run, and the memory that it holds.
+    mean, p95: response times in seconds of the lines that count
+    share, used: mean CPU share and CPU used, both of the nominal quota
+    changes: how often the share was changed
+    failed: tasks that failed
+    wrong: lines or matches too many or too few
+    points: time, response time, share
+    monitor_ms: CPU of the workload monitor in all of the run
+    monitor_bytes: memory that it holds
     """
 
     name: str
@@ -85,7 +89,7 @@ class Course:
     monitor_bytes: int = 0
 
 
-class Bed:
+class BurstSession:
     """A session on a cluster of one executor that all runs share."""
 
     def __init__(self, cluster: LocalCluster, *, say: Say) -> None:
@@ -105,7 +109,7 @@ class Bed:
     ) -> None:
         self.spark.stop()
 
-    def cost(self, plan: Plan) -> float:
+    def cost(self, plan: TracePiece) -> float:
         """Seconds of full CPU that a line takes: the median of the newest observations."""
         costs: list[float | None] = []
         with self._playing("calibration", plan) as play:
@@ -119,8 +123,8 @@ class Bed:
         return float(np.median(known))
 
     def run(
-        self, name: str, plan: Plan, policy: Policy | None, *, journal: Path | None = None
-    ) -> Course:
+        self, name: str, plan: TracePiece, policy: Policy | None, *, journal: Path | None = None
+    ) -> BurstRun:
         """Play a piece of the trace; its first part does not count."""
         shares: list[tuple[float, float]] = []
         with self._playing(name, plan) as play:
@@ -148,12 +152,14 @@ class Bed:
         return sum(self._cluster.cpu_seconds().values())
 
     @contextlib.contextmanager
-    def _playing(self, name: str, plan: Plan) -> Iterator[_Play]:
+    def _playing(self, name: str, plan: TracePiece) -> Iterator[_PlayedTrace]:
         self._number += 1
         folder = self._cluster.folder / f"bursts-{self._number}"
         folder.mkdir()
         self._say(f"{name}: {plan.before + plan.seconds:.0f} s")
-        play = _Play(self.spark, self._cluster, plan, folder=folder, name=f"bursts-{self._number}")
+        play = _PlayedTrace(
+            self.spark, self._cluster, plan, folder=folder, name=f"bursts-{self._number}"
+        )
         try:
             yield play
         finally:
@@ -161,11 +167,11 @@ class Bed:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Play:
+class _PlayedTrace:
     """The query while it runs."""
 
     def __init__(
-        self, spark: Any, cluster: LocalCluster, plan: Plan, *, folder: Path, name: str
+        self, spark: Any, cluster: LocalCluster, plan: TracePiece, *, folder: Path, name: str
     ) -> None:
         self.logs = plan.logs(time.time() + LEAD)
         self.counts = (self.logs.start + plan.before, self.logs.start + plan.before + plan.seconds)
@@ -230,7 +236,7 @@ class _Nothing:
 
 
 def _loop(
-    engine: SparkEngine, policy: Policy | None, plan: Plan, journal: Path | None, name: str
+    engine: SparkEngine, policy: Policy | None, plan: TracePiece, journal: Path | None, name: str
 ) -> tuple[Loop | None, Any]:
     if policy is None:
         return None, _Nothing()
@@ -254,12 +260,12 @@ def _shown(decision: Decision, name: str, seconds: float, say: Say) -> None:
 
 def _course(
     name: str,
-    play: _Play,
+    play: _PlayedTrace,
     shares: list[tuple[float, float]],
     counts: tuple[float, float],
     cpu: float,
     quota: float,
-) -> Course:
+) -> BurstRun:
     begin, end = counts
     released, stays = play.sink.responses()
     lines = LogLines(play.logs.seed)
@@ -269,7 +275,7 @@ def _course(
     times = np.array([t for t, _ in shares])
     values = np.array([s for _, s in shares])
     held = np.diff(np.clip(np.append(times, end), begin, end))
-    return Course(
+    return BurstRun(
         name=name,
         mean=float(stays[some].mean()),
         p95=float(np.quantile(stays[some], 0.95)),

@@ -21,7 +21,7 @@ from penstock.core.errors import InputError, unknown
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.child import SEESAW, Child, Order, Report
+from penstock.lab.proofs.faults_child import SEESAW, DriverOrder, DriverReport, FaultsDriver
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report.runs import JOURNAL
 
@@ -43,7 +43,7 @@ END_SECONDS = 600.0  # for catching up and the comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class FaultsSettings:
     """Which queries, and the least seconds of load for each.
 
     ``quick`` a light load on executors without limits, and a policy that grows whatever the load
@@ -80,7 +80,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class QueryFaults:
     """One query: its faults, the comparison in the end, and whether the journal was resumed.
 
     ``retries`` how often the driver ended by itself and was started again.
@@ -96,7 +96,7 @@ class Result:
     retries: int = 0
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: FaultsSettings, *, folder: Path, say: Say) -> Proof:
     """Run all queries one after the other, each on a cluster of its own."""
     results = []
     limited = True
@@ -110,8 +110,10 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
     return judge(spec, results, limited)
 
 
-def _one(spec: Spec, query: str, cluster: LocalCluster, journal: Path, say: Say) -> Result:
-    order = Order(
+def _one(
+    spec: FaultsSettings, query: str, cluster: LocalCluster, journal: Path, say: Say
+) -> QueryFaults:
+    order = DriverOrder(
         folder=str(cluster.folder / "faults"),
         query=query,
         conf=cluster.conf() | {"spark.sql.shuffle.partitions": str(cluster.spec.slots)},
@@ -124,7 +126,7 @@ def _one(spec: Spec, query: str, cluster: LocalCluster, journal: Path, say: Say)
         **_policy(spec),
     )
     order.save()
-    with closing(Child(order, cluster, say)) as child:
+    with closing(FaultsDriver(order, cluster, say)) as child:
         child.start()
         say(f"{query}: the driver starts" + ("" if spec.quick else " and measures its executor"))
         child.wait("batch", FIRST_SECONDS, also=lambda: _limits(cluster, order))
@@ -143,12 +145,12 @@ def _one(spec: Spec, query: str, cluster: LocalCluster, journal: Path, say: Say)
             result = child.wait("result", END_SECONDS).more
         say(f"{query}: {result['rows']:,} rows, {result['missing']} missing, "
             f"{result['surplus']} surplus")  # fmt: skip
-    return Result(
+    return QueryFaults(
         query=query, faults=tuple(faults), resumed=resumed, retries=child.retries, **result
     )
 
 
-def _policy(spec: Spec) -> Mapping[str, Any]:
+def _policy(spec: FaultsSettings) -> Mapping[str, Any]:
     """What forces actions: DS2 under a load that rises and falls, or a policy that never rests."""
     if spec.quick:
         return {
@@ -167,17 +169,19 @@ def _policy(spec: Spec) -> Mapping[str, Any]:
     }
 
 
-def _limits(cluster: LocalCluster, order: Order) -> None:
+def _limits(cluster: LocalCluster, order: DriverOrder) -> None:
     if not order.flag("limited").exists() and cluster.warm:
         order.flag("limited").touch()
 
 
-def _strike(what: FaultName, query: str, child: Child, cluster: LocalCluster, say: Say) -> Fault:
+def _strike(
+    what: FaultName, query: str, child: FaultsDriver, cluster: LocalCluster, say: Say
+) -> Fault:
     """Wait for the next scale-up, kill, and wait for the next finished batch."""
     say(f"{query}: waiting for a scale-up, then the {what} is killed")
     there = 0
 
-    def in_flight(report: Report) -> bool:
+    def in_flight(report: DriverReport) -> bool:
         nonlocal there
         there = len(cluster.executors(child.app))
         before, after = report.more["before"], report.more["after"]
@@ -206,7 +210,7 @@ def _strike(what: FaultName, query: str, child: Child, cluster: LocalCluster, sa
     )
 
 
-def judge(spec: Spec, results: Sequence[Result], limited: bool) -> Proof:
+def judge(spec: FaultsSettings, results: Sequence[QueryFaults], limited: bool) -> Proof:
     """The verdict over all queries."""
     faults = [fault for result in results for fault in result.faults]
     longest = max((f.seconds for f in faults), default=None)

@@ -39,7 +39,7 @@ SETTLE = 1.0  # seconds that the first observation may take
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class OverheadSettings:
     """How many pairs, seconds of each of the two times, seconds between decisions, a seed."""
 
     pairs: int = 30
@@ -129,7 +129,7 @@ def own_cpu(watched: Segment, alone: Segment, period: float) -> float:
     return round(watched.thread * period / DEFAULT_PERIOD + listening, 9)
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: OverheadSettings, *, folder: Path, say: Say) -> Proof:
     """Run it; the journal of the watched times goes to the cluster's folder and is thrown away."""
     query = nexmark.QUERIES[QUERY]
     order = random.Random(spec.seed)
@@ -166,7 +166,12 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
 
 
 def _stretch(
-    spec: Spec, spark: Any, cluster: LocalCluster, running: Any, watched: bool, seconds: float
+    spec: OverheadSettings,
+    spark: Any,
+    cluster: LocalCluster,
+    running: Any,
+    watched: bool,
+    seconds: float,
 ) -> Stretch:
     journal = cluster.folder / "overhead.jsonl"
     journal.unlink(missing_ok=True)
@@ -207,7 +212,7 @@ def _thread_seconds() -> float:
     return 0.0
 
 
-def judge(spec: Spec, pairs: Sequence[tuple[Segment, Segment]]) -> Proof:
+def judge(spec: OverheadSettings, pairs: Sequence[tuple[Segment, Segment]]) -> Proof:
     """The verdict over pairs of (watched, alone)."""
     ratios = [watched.throughput / alone.throughput for watched, alone in pairs]
     cpu = [own_cpu(watched, alone, spec.period) for watched, alone in pairs]

@@ -21,7 +21,7 @@ MOST_REPEATS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class ProducerSettings:
     """Times that half a million bids are written, and the processes that write them."""
 
     repeats: int = 5
@@ -32,7 +32,7 @@ class Spec:
             raise InputError(f"--repeats {self.repeats} must lie between 1 and {MOST_REPEATS}")
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: ProducerSettings, *, folder: Path, say: Say) -> Proof:
     """Measure beside a broker of its own, and put the figure beside its budget."""
     return judge(
         measure_producer(repeats=spec.repeats, processes=spec.processes, say=say), spec.processes

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from penstock.history.files import write_text
 from penstock.report.statistics import Estimate
 
 RESULT = "proof.json"
@@ -46,7 +47,7 @@ class Check:
 
     @classmethod
     def of(cls, figure: str, estimate: Estimate, bound: float, **more: Any) -> Check:
-        """From a mean with its interval; a single value has none."""
+        """A check of a mean with its interval; a single value has none."""
         ends = (None, None) if estimate.half_width is None else (estimate.low, estimate.high)
         return cls(
             figure=figure, value=estimate.mean, bound=bound, low=ends[0], high=ends[1], **more
@@ -75,7 +76,7 @@ class Proof:
         return bool(self.checks) and all(check.held for check in self.checks)
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """The result as one JSON document."""
         checks = [dataclasses.asdict(check) | {"held": check.held} for check in self.checks]
         return dataclasses.asdict(self) | {"checks": checks, "held": self.held}
 
@@ -83,8 +84,6 @@ class Proof:
 def keep(proof: Proof, folder: Path) -> Path:
     """Write the result into a folder as ``proof.json``."""
     path = folder / RESULT
-    partial = path.with_name(path.name + ".part")
     text = json.dumps(proof.document(), indent=2, ensure_ascii=False, allow_nan=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text + "\n")
     return path

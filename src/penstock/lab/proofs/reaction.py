@@ -41,7 +41,7 @@ LATE = 2  # cycles more than actions asked for, until it is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class ReactionSettings:
     """How many scale-ups are timed, and the seconds between two decisions."""
 
     actions: int = 10
@@ -55,7 +55,7 @@ class Spec:
 
     @property
     def guards(self) -> Guards:
-        """At most two executors more per action, no cool-down: it is the reaction that counts."""
+        """Limits of two executors more per action, and no cool-down: the reaction counts."""
         return Guards(
             minimum=1, maximum=SLOTS, step_up=2, step_down=2, tolerance=0.1, drain=setting.TRIGGER
         )
@@ -110,7 +110,7 @@ class Reaction:
 
     @property
     def seconds(self) -> float:
-        """From the step of the load to the first task on an added executor."""
+        """Seconds from the step of the load to the first task on an added executor."""
         return self.first_task - self.step
 
 
@@ -124,7 +124,7 @@ def step_before(moment: float, start: float) -> float | None:
     return None if cycle < 0 else start + CALM + cycle * (CALM + BUSY)
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: ReactionSettings, *, folder: Path, say: Say) -> Proof:
     """Run it; the journal of the decisions goes to ``folder``."""
     query = nexmark.QUERIES[QUERY]
     with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=setting.SHARE), say=say) as cluster:
@@ -176,7 +176,7 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
 
 
 def _watch(
-    spec: Spec, spark: Any, running: Any, seen: Seen, begin: float, say: Say
+    spec: ReactionSettings, spark: Any, running: Any, seen: Seen, begin: float, say: Say
 ) -> tuple[list[Reaction], list[Batch]]:
     """Time the first scale-up after each step until there are enough."""
     rest = TaskRest(spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId)
@@ -206,7 +206,7 @@ def _watch(
 
 
 def _judge(
-    spec: Spec,
+    spec: ReactionSettings,
     reactions: list[Reaction],
     batches: list[Batch],
     seen: Seen,

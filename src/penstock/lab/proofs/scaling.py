@@ -14,7 +14,7 @@ BOUNDS = {"q1": 5.5, "q5": 4.0}  # times what one executor takes, at eight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class ScalingSettings:
     """How often each size is measured, and the sizes; the last is judged."""
 
     repeats: int = 3
@@ -25,7 +25,7 @@ class Spec:
             raise InputError(f"--repeats {self.repeats} must lie between 1 and 100")
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: ScalingSettings, *, folder: Path, say: Say) -> Proof:
     """Calibrate both queries."""
 
     def measured(size: int, rate: float) -> None:

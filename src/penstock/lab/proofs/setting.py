@@ -7,7 +7,6 @@ the same on a fast machine and on a slow one, with limits on the executors and w
 from __future__ import annotations
 
 import json
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from penstock.batches.values import Batch
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.nexmark import NexmarkQuery, Settings
-from penstock.lab.rig.saturation import counted_batches
+from penstock.lab.rig.saturation import Counting, saturated_throughput
 from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant, Pattern, Trace
@@ -77,8 +76,8 @@ def capacity(
     cost, so small ones would make the executors look slow: they grow until they last.
     """
     rows = FIRST_ROWS
-    for number in range(MOST_ROUNDS):
-        rate = _rate(spark, query, folder / f"capacity-{number}", slots, rows, ready)
+    for _ in range(MOST_ROUNDS):
+        rate = _rate(spark, query, folder, slots, rows, ready)
         duration = rows / rate
         if duration >= LONG_ENOUGH * TRIGGER:
             break
@@ -123,19 +122,19 @@ def _rate(
     rows: int,
     ready: Callable[[], bool],
 ) -> float:
-    running = saturated(spark, query, folder=folder, slots=slots, rows=rows)
-    try:
-        counted = counted_batches(
-            running,
-            enough=lambda batches: len(batches) >= BATCHES,
-            ready=ready,
-            skip=WARM_BATCHES,
-            within=CAPACITY_SECONDS,
-            hint="is the machine overloaded?",
-        )
-    finally:
-        nexmark.stop(running)
-    return statistics.median(b.rows / b.duration for b in counted)
+    counting = Counting(
+        enough=lambda batches: len(batches) >= BATCHES,
+        ready=ready,
+        skip=WARM_BATCHES,
+        within=CAPACITY_SECONDS,
+        hint="is the machine overloaded?",
+    )
+    return saturated_throughput(
+        lambda fresh: saturated(spark, query, folder=fresh, slots=slots, rows=rows),
+        counting,
+        parent=folder,
+        at_end=nexmark.stop,  # between two batches: what follows here is timed from its start
+    ).median_rate
 
 
 def last_batch(running: Any) -> Batch | None:

@@ -23,10 +23,11 @@ from matplotlib.figure import Figure
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
+from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.proof import Check, Proof, Say
-from penstock.lab.proofs.samples import Sample, Sampler, append
+from penstock.lab.proofs.soak_samples import SoakSample, SoakSampler, append
 from penstock.lab.proofs.statistics import drift, growth
 from penstock.lab.queries import nexmark
 from penstock.report import units
@@ -65,7 +66,7 @@ CONF = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class SoakSettings:
     """How long, in seconds, and how many seconds between two samples."""
 
     seconds: float = 7200.0
@@ -93,7 +94,7 @@ class Spec:
         )
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: SoakSettings, *, folder: Path, say: Say) -> Proof:
     """Run it; samples and journals go to ``folder`` as they come, in the end a picture."""
     journal = folder / JOURNAL
     actions = 0
@@ -105,7 +106,7 @@ def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
     with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=setting.SHARE), say=say) as cluster:
         spark = cluster.session("penstock prove soak", start_with=1, conf=_conf(cluster))
         running = _start(spec, spark, cluster, say)
-        sampler = Sampler(
+        sampler = SoakSampler(
             spark,
             cluster,
             journal=journal,
@@ -133,7 +134,7 @@ def _conf(cluster: LocalCluster) -> dict[str, str]:
     return CONF | {key: f"{cluster.conf()[key]} -Xms1g -XX:+AlwaysPreTouch"}
 
 
-def _start(spec: Spec, spark: Any, cluster: LocalCluster, say: Say) -> Any:
+def _start(spec: SoakSettings, spark: Any, cluster: LocalCluster, say: Say) -> Any:
     query = nexmark.QUERIES[QUERY]
     say("measuring what one executor takes…")
     rate = setting.capacity(
@@ -159,7 +160,7 @@ def _start(spec: Spec, spark: Any, cluster: LocalCluster, say: Say) -> Any:
     )  # fmt: skip
 
 
-def _settings(spec: Spec, journal: Path) -> settings.Settings:
+def _settings(spec: SoakSettings, journal: Path) -> settings.Settings:
     return settings.load(
         environment={},
         given={
@@ -178,16 +179,16 @@ def _settings(spec: Spec, journal: Path) -> settings.Settings:
 
 
 def _sample(
-    spec: Spec,
-    sampler: Sampler,
+    spec: SoakSettings,
+    sampler: SoakSampler,
     running: Any,
     scaler: Autoscaler,
     file: Path,
     actions: Callable[[], int],
     say: Say,
-) -> tuple[list[Sample], bool]:
+) -> tuple[list[SoakSample], bool]:
     """Samples until the time is over or Ctrl-C; says which."""
-    samples: list[Sample] = []
+    samples: list[SoakSample] = []
     begin = time.monotonic()
     try:
         while (now := time.monotonic() - begin) < spec.seconds:
@@ -211,7 +212,7 @@ def _sample(
     return samples, False
 
 
-def _line(sample: Sample, spec: Spec, actions: int) -> str:
+def _line(sample: SoakSample, spec: SoakSettings, actions: int) -> str:
     return (
         f"{units.clock(sample.seconds)} of {units.clock(spec.seconds)}: "
         f"python {sample.python_rss >> 20} MB, jvm {sample.jvm_rss >> 20} MB, "
@@ -219,7 +220,7 @@ def _line(sample: Sample, spec: Spec, actions: int) -> str:
     )
 
 
-def judge(samples: Sequence[Sample], actions: int, interrupted: bool = False) -> Proof:
+def judge(samples: Sequence[SoakSample], actions: int, interrupted: bool = False) -> Proof:
     """The verdict over the samples after the warm-up."""
     settled = samples[int(len(samples) * WARM_UP) :]
     span = settled[-1].seconds - settled[0].seconds if settled else 0.0
@@ -269,7 +270,10 @@ def judge(samples: Sequence[Sample], actions: int, interrupted: bool = False) ->
 
 
 def _no_growth(
-    figure: str, samples: Sequence[Sample], of: Callable[[Sample], float | None], most: float
+    figure: str,
+    samples: Sequence[SoakSample],
+    of: Callable[[SoakSample], float | None],
+    most: float,
 ) -> Check:
     points = [(s.seconds, value) for s in samples if (value := of(s)) is not None]
     label = f"{figure}, growth per hour"
@@ -287,15 +291,17 @@ def _no_growth(
     )
 
 
-def _no_more(figure: str, samples: Sequence[Sample], of: Callable[[Sample], float]) -> Check:
+def _no_more(
+    figure: str, samples: Sequence[SoakSample], of: Callable[[SoakSample], float]
+) -> Check:
     return Check(figure=f"{figure}, more", value=drift([of(s) for s in samples]), bound=MOST_MORE)
 
 
 MB = float(1 << 20)
-_Lines = Mapping[str, tuple[str, Callable[[Sample], float | None]]]
+_Lines = Mapping[str, tuple[str, Callable[[SoakSample], float | None]]]
 
 
-def draw(samples: Sequence[Sample], folder: Path) -> Path:
+def draw(samples: Sequence[SoakSample], folder: Path) -> Path:
     """Draw the samples as ``report.png`` in a folder."""
     path = folder / PICTURE
     hours = samples[-1].seconds > 7200
@@ -329,9 +335,8 @@ def draw(samples: Sequence[Sample], folder: Path) -> Path:
             _panel(axes, name, unit, times, samples, lines)
             axes.set_xlabel("time (hours)" if hours else "time (minutes)")
         figure.tight_layout()
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 
@@ -340,7 +345,7 @@ def _panel(
     name: str,
     unit: str,
     times: Sequence[float],
-    samples: Sequence[Sample],
+    samples: Sequence[SoakSample],
     lines: _Lines,
 ) -> None:
     for label, (color, of) in lines.items():

@@ -160,7 +160,7 @@ def _rounds(
 
 
 def _environment() -> dict[str, str]:
-    """Of a process that starts Spark: nothing of Spark's from outside."""
+    """The environment of a process that starts Spark: nothing of Spark's from outside."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
     return kept | {
         "JAVA_HOME": str(find_java().home),
@@ -199,7 +199,7 @@ def _read(spark: SparkSession, form: Form) -> Rate:
 
 
 def _cpu_seconds() -> float:
-    """Of this process, its Java and its Python workers."""
+    """CPU seconds of this process, its Java and its Python workers."""
     return tree_cpu_seconds([os.getpid()])[os.getpid()]
 
 
@@ -236,7 +236,7 @@ def main() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class SourceSettings:
     """Seconds of measured rounds; there are at least three of them."""
 
     seconds: float = SECONDS
@@ -246,7 +246,7 @@ class Spec:
             raise InputError(f"--seconds {self.seconds:g} must lie between 1 and 3599")
 
 
-def prove(spec: Spec, *, folder: Path, say: Say) -> Proof:
+def prove(spec: SourceSettings, *, folder: Path, say: Say) -> Proof:
     """Measure and put the figures beside their budgets."""
     figures = measure(say=say, seconds=spec.seconds)
     return Proof(

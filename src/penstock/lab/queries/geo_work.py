@@ -64,7 +64,7 @@ def nearest(lon: Floats, lat: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
 
 
 def nearest_of(additions: int) -> Callable[[pa.Array, pa.Array, pa.Array], pa.Array]:
-    """From number and place of rides to the name of the nearest attraction and the metres to it.
+    """The name of the attraction nearest to each ride, and the metres to it.
 
     ``additions`` more work per ride; what it comes to is not part of the result.
     """

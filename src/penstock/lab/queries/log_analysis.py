@@ -43,7 +43,7 @@ class Sink:
             self.done[batch] = (time.time(), released)
 
     def responses(self) -> tuple[Floats, Floats]:
-        """Of every line: when it came, and the seconds until the sink had it."""
+        """When every line came, and the seconds until the sink had it."""
         with self.lock:
             done = [self.done[batch] for batch in sorted(self.done)]
         if not done:

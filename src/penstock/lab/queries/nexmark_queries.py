@@ -35,10 +35,11 @@ CATEGORY = 10  # Q3
 class Settings:
     """Parameters of the queries.
 
-    ``minute`` seconds that a minute of the queries' windows lasts: 3 makes Q5's five minutes
-    15 s · ``watermark`` seconds to wait for events that come out of order, at least the events'
-    disorder · ``q1_rate`` euros per dollar, exact · ``q2_modulo`` Q2 keeps auctions whose id it
-    divides · ``q2_auctions`` Q2 keeps these auctions instead.
+    minute: seconds that a minute of the queries' windows lasts: 3 makes Q5's five minutes 15 s
+    watermark: seconds to wait for events that come out of order, at least the events' disorder
+    q1_rate: euros per dollar, exact
+    q2_modulo: Q2 keeps auctions whose id it divides
+    q2_auctions: Q2 keeps these auctions instead
     """
 
     minute: float = MINUTE

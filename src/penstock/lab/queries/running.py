@@ -122,7 +122,7 @@ def _parsed(offset: Any) -> Any:
 
 
 def _rows(offset: Mapping[str, Any]) -> int:
-    """Of the embedded source ``{"offset": n}``, of Kafka ``{topic: {partition: n}}``."""
+    """Rows of an offset: ``{"offset": n}`` of ours, ``{topic: {partition: n}}`` of Kafka."""
     if "offset" in offset:
         return int(offset["offset"])
     (partitions,) = offset.values()

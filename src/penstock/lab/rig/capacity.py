@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from penstock.batches.values import Batch
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig.capacity_file import FIRST_ROWS, TRIGGERS, Capacity, settle
-from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
-from penstock.lab.rig.saturation import counted_batches, lasted, mean_duration, rate
+from penstock.lab.rig.saturation import Counting, SaturatedThroughput, lasted, saturated_throughput
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.workloads.nexmark import PRESETS, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
@@ -63,10 +62,10 @@ def measure(rig: Rig, query: str) -> Capacity:
     rig.say(f"{query}: starting {most} executors to measure what they can do…")
     rig.resize(most)
     rows, density = _batch_size(rig, query, FIRST_ROWS * most)
-    every = rate(saturated(rig, query, rows=rows, density=density, seconds=SECONDS))
+    every = saturated(rig, query, rows=rows, density=density, seconds=SECONDS).rate
     rig.say(f"{query}: {most} executors do {every:,.0f} records/s")
     rig.resize(1)
-    one = rate(saturated(rig, query, rows=rows, density=every / most, seconds=SECONDS))
+    one = saturated(rig, query, rows=rows, density=every / most, seconds=SECONDS).rate
     rig.say(f"{query}: one executor does {one:,.0f} records/s")
     if one >= every:
         rig.say(f"{query}: {most} executors do no more than one; is this machine busy?")
@@ -80,9 +79,9 @@ def _batch_size(rig: Rig, query: str, rows: int) -> tuple[int, float]:
 
     def seconds(rows: int) -> float:
         nonlocal density
-        batches = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
-        density = rate(batches)
-        return mean_duration(batches)
+        measured = saturated(rig, query, rows=rows, density=density, seconds=ROUND)
+        density = measured.rate
+        return measured.batch_seconds
 
     target = rig.settings.trigger * TRIGGERS
     found = settle(
@@ -110,7 +109,7 @@ def again(rig: Rig, query: str, capacity: Capacity) -> float:
     rig.resize(capacity.slots)
     rows, density = capacity.rows, capacity.all
     _until_warm(rig, query, rows=rows, density=density)
-    found = rate(saturated(rig, query, rows=rows, density=density, seconds=SECONDS))
+    found = saturated(rig, query, rows=rows, density=density, seconds=SECONDS).rate
     rig.say(f"{query}: {found:,.0f} records/s, {capacity.all:,.0f} at first")
     return found
 
@@ -130,7 +129,9 @@ def _backlog(settings: SparkSettings, *, rows: int, density: float, seconds: flo
     return LEAST_BATCHES * rows / density + SPARE * seconds
 
 
-def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float) -> list[Batch]:
+def saturated(
+    rig: Rig, query: str, *, rows: int, density: float, seconds: float
+) -> SaturatedThroughput:
     """Some seconds of whole batches of a fresh query that always has more to do.
 
     ``density`` records per second of event time. Fewer if it has read all that wait in Kafka.
@@ -147,8 +148,11 @@ def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float
     )
     asked = nexmark.QUERIES[query]
     everything = tuple(events.total(table) for table in asked.tables)
-    with rig.folder() as folder, rig.feed.topics(asked, events, backlog=True) as topics:
-        running: Any = nexmark.start(
+    running: Any = None
+
+    def start(folder: Path) -> Any:
+        nonlocal running
+        running = nexmark.start(
             rig.session(),
             asked,
             events,
@@ -158,13 +162,15 @@ def saturated(rig: Rig, query: str, *, rows: int, density: float, seconds: float
             name=f"capacity-{query}",
             topics=topics,
         )
-        with stopping(running):
-            return counted_batches(
-                running,
-                enough=lambda batches: (
-                    lasted(batches) >= seconds or consumed_of(running.lastProgress) == everything
-                ),
-                skip=WARM_BATCHES,
-                within=GIVE_UP,
-                hint="raise cpu_share",
-            )
+        return running
+
+    counting = Counting(
+        enough=lambda batches: (
+            lasted(batches) >= seconds or consumed_of(running.lastProgress) == everything
+        ),
+        skip=WARM_BATCHES,
+        within=GIVE_UP,
+        hint="raise cpu_share",
+    )
+    with rig.feed.topics(asked, events, backlog=True) as topics:
+        return saturated_throughput(start, counting, parent=rig.cluster.folder)

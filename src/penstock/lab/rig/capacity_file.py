@@ -13,6 +13,7 @@ import numpy as np
 from penstock.capacity.curve import PowerCurve, fit
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
+from penstock.history.files import write_text
 
 CAPACITY = "capacity.json"
 
@@ -54,7 +55,7 @@ class Capacity:
 
 
 def read_capacities(folder: Path) -> dict[str, Capacity]:
-    """By query; empty if nothing was measured yet."""
+    """The capacity of each query; empty if nothing was measured yet."""
     path = folder / CAPACITY
     if not path.is_file():
         return {}
@@ -71,10 +72,8 @@ def read_capacities(folder: Path) -> dict[str, Capacity]:
 def write_capacities(folder: Path, capacities: dict[str, Capacity]) -> None:
     """All of them, at once or not at all."""
     path = folder / CAPACITY
-    partial = path.with_name(path.name + ".part")
     text = json.dumps({query: to_json(c) for query, c in capacities.items()}, indent=1)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text + "\n")
 
 
 # How large the micro-batches of a bench are: as large as all executors do in two triggers.

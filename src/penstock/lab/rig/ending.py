@@ -1,10 +1,8 @@
-"""The end of a query: stopping it, and until which moment its result is final."""
+"""The end of a run: until which moment the result of its query is final."""
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from penstock.core.errors import EngineError
@@ -16,21 +14,6 @@ CATCH_UP = 180.0  # seconds until everything is read
 CLOSING = 10.0  # seconds for the windows that the last events close
 NEAR = 0.5  # seconds before the end that the watermark may stop at
 LOOK = 0.2
-
-
-@contextlib.contextmanager
-def stopping(running: Any) -> Iterator[None]:
-    """Stop a query at the end, in the midst of a batch if need be: an overloaded one has no pause.
-
-    After Ctrl-C that is left to the cluster's end, which is faster.
-    """
-    try:
-        yield
-    except Exception:
-        with contextlib.suppress(Exception):
-            running.stop()
-        raise
-    running.stop()
 
 
 def final_moment(running: Any, query: nexmark.NexmarkQuery, events: NexmarkStream) -> float:

@@ -24,13 +24,17 @@ LEAST_PERIOD = 0.1  # seconds on the clock: an observation takes about that long
 class SparkSettings:
     """The cluster, how fast time goes, and how high the load is.
 
-    ``minute`` seconds on the clock that a minute of thesis time lasts · ``slots`` most
-    executors · ``cpu_share`` of a core that each may use, ``None`` for no limit · ``partitions``
-    of the source and of the state · ``trigger`` seconds on the clock between micro-batches ·
-    ``peak`` the highest rate of a workload as a share of the capacity that all executors were
-    measured to have, or ``peak_rate`` in records/s on the clock · ``source`` of the events:
-    ``embedded``, made where they are read, or ``kafka`` · ``check`` whether the result of the
-    first seed is compared with a batch run over the same events.
+    minute: seconds on the clock that a minute of thesis time lasts
+    slots: most executors
+    cpu_share: of a core that each may use, ``None`` for no limit
+    partitions: of the source and of the state
+    trigger: seconds on the clock between micro-batches
+    peak: the highest rate of a workload, as a share of the capacity that all executors were
+        measured to have
+    peak_rate: the same in records/s on the clock, instead
+    source: where the events come from: ``embedded``, made where they are read, or ``kafka``
+    check: whether the result of the first seed is compared with a batch run over the same
+        events
 
     >>> SparkSettings(minute=3).speed
     20.0

@@ -6,10 +6,11 @@ Pure: the clock is passed in. Times are seconds, sizes bytes, rates bytes per se
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import pi, sin
 from random import Random
+from typing import Any, Protocol
 
 MOST_HELD = 512 << 20  # bytes on their way; several flows at 100 ms need it
 LONGEST_WAIT = 0.1  # seconds of backlog in front of a limited link; what comes then is dropped
@@ -137,3 +138,34 @@ class Link:
             else:
                 self.passed += 1
                 self.passed_bytes += len(packet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Station:
+    """A site as an emulator sees it; ``namespace`` None is the one we are in."""
+
+    name: str
+    address: str
+    namespace: int | None
+    device: str
+    conditions: Conditions
+
+
+class Emulator(Protocol):
+    """Connects stations, and changes what their links do while they are connected."""
+
+    def connect(self, stations: Sequence[Station]) -> None:
+        """Give every station its device and its address, and carry packets between them."""
+        ...
+
+    def set(self, conditions: Mapping[str, Conditions]) -> None:
+        """Other conditions for some stations, for packets from now on."""
+        ...
+
+    def state(self) -> Mapping[str, Any]:
+        """What is known of links and packets."""
+        ...
+
+    def close(self) -> None:
+        """Carry nothing any more; the devices go too."""
+        ...

@@ -19,7 +19,7 @@ CONNECT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class LinkLoad:
     """Round trips of a pair in seconds, without and with a TCP flow from ``one`` to ``other``.
 
     ``throughput`` bytes/s of the flow, in the second half of its time: in the first TCP finds
@@ -33,7 +33,7 @@ class Load:
     throughput: float
 
 
-def loads(sites: Sites, seconds: float) -> list[Load]:
+def loads(sites: Sites, seconds: float) -> list[LinkLoad]:
     """Every pair of sites in turn, for so many seconds each."""
     idle = sites.measure()
     found = []
@@ -44,7 +44,7 @@ def loads(sites: Sites, seconds: float) -> list[Load]:
             loaded = sites.ping(one, other, seconds=seconds / 2)
             throughput = (received[0] - before) / (time.monotonic() - begun)
         found.append(
-            Load(
+            LinkLoad(
                 one=one,
                 other=other,
                 idle=idle.between(one, other),

@@ -13,8 +13,7 @@ from typing import Any
 
 from penstock.core.errors import EngineError
 from penstock.lab.sites import namespaces
-from penstock.lab.sites.emulator import Station
-from penstock.lab.sites.link import LONGEST_WAIT, Conditions
+from penstock.lab.sites.link import LONGEST_WAIT, Conditions, Station
 
 COMMAND_SECONDS = 30.0
 PACKET = 1500  # bytes

@@ -33,7 +33,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.latency import LatencyMap
 from penstock.lab.host import leftovers, processes
 from penstock.lab.sites import namespaces, requirements
-from penstock.lab.sites.emulator import Emulator, Station
+from penstock.lab.sites.link import Emulator, Station
 from penstock.lab.sites.netem import Netem
 from penstock.lab.sites.ping import Mesh, Pair, open_socket, tolerance
 from penstock.lab.sites.spec import Site, SitesSpec
@@ -47,9 +47,12 @@ TRIES = 5  # measurements until a wrong round trip is believed
 class Sites:
     """Running sites; a context manager, or :meth:`start` and :meth:`stop`.
 
-    ``spec`` as it is now, after changes · ``emulation`` how delays are made · ``realtime``
-    whether that is at real-time priority · ``addresses`` by site · ``rtt`` the round trips as
-    last measured. ``say`` gets one line per step of progress.
+    spec: as it is now, after changes
+    emulation: how delays are made
+    realtime: whether that is at real-time priority
+    addresses: by site
+    rtt: the round trips as last measured
+    say: gets one line per step of progress
     """
 
     def __init__(self, spec: SitesSpec, *, say: Callable[[str], None] = lambda line: None) -> None:
@@ -59,7 +62,7 @@ class Sites:
         self.addresses: Mapping[str, str] = {}
         self._say = say
         self._owner = os.getpid()
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._nursery = processes.Nursery()
         self._signals = processes.NormalExit()
         self._open = contextlib.ExitStack()
@@ -194,7 +197,7 @@ class Sites:
             )
         return self._emulator
 
-    def _connect(self, run: leftovers.Run) -> None:
+    def _connect(self, run: leftovers.OwnedRun) -> None:
         """Make namespaces, devices and sockets; ``_open`` closes them again, the last first."""
         number = self._claim()
         names = [self.spec.home]

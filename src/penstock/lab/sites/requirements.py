@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.core.errors import MissingError
-from penstock.lab.host.probes import Check
-from penstock.lab.sites import namespaces, tun
+from penstock.lab.host.probes import MachineCheck
+from penstock.lab.sites import namespaces, switch
 from penstock.lab.sites.switch import PRIORITY
 
 TRY = {  # everything that emulation by netem does, on a small scale
@@ -43,7 +43,8 @@ class Possible:
         if self.netem is not None and self.tun is not None:
             return (
                 f"neither netem ({self.netem}) nor TUN ({self.tun}) can emulate delays: as root, "
-                f"mkdir -p {tun.DEVICE.parent}; mknod {tun.DEVICE} c 10 200; or load sch_netem"
+                f"mkdir -p {switch.DEVICE.parent}; mknod {switch.DEVICE} c 10 200; "
+                "or load sch_netem"
             )
         return None
 
@@ -84,8 +85,8 @@ def choose(wanted: str, *, jitter: bool) -> Literal["netem", "tun"]:
     return "tun"
 
 
-def check() -> Check:
-    """For ``penstock doctor``."""
+def check() -> MachineCheck:
+    """The line of ``penstock doctor`` on emulated sites."""
     possible = probe()
     if possible.missing is not None:
         found = possible.namespaces or f"no netem ({possible.netem}), no TUN ({possible.tun})"
@@ -95,7 +96,7 @@ def check() -> Check:
     else:
         speed = "at real-time priority" if possible.realtime else "without real-time priority"
         found = f"by TUN {speed}; not netem: {possible.netem}"
-    return Check(
+    return MachineCheck(
         name="emulated sites",
         ok=possible.missing is None,
         found=found,
@@ -122,14 +123,14 @@ def _netem() -> str | None:
 
 def _tun() -> str | None:
     try:
-        os.close(tun.open_device("probe"))
+        os.close(switch.open_device("probe"))
     except OSError as problem:
-        return f"{tun.DEVICE}: {problem.strerror}"
+        return f"{switch.DEVICE}: {problem.strerror}"
     return None
 
 
 def _realtime() -> bool:
-    """For this thread only, which ends at once."""
+    """Try real-time priority in this thread only, which ends at once."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
     except OSError:

@@ -28,11 +28,13 @@ _BITS = {"k": 1e3, "m": 1e6, "g": 1e9}
 class Site:
     """A place with a network of its own.
 
-    ``delay`` seconds that every packet *into* the site takes longer, one way: the round trip
-    between two sites is the sum of their delays · ``jitter`` seconds by which the delay
-    wanders up and down, smoothly · ``bandwidth`` bytes/s into the site, None: no limit ·
-    ``slots`` the most executors that may run there · ``cpu`` the share of one core of each ·
-    ``price`` of a slot, in any one unit.
+    delay: seconds that every packet *into* the site takes longer, one way: the round trip
+        between two sites is the sum of their delays
+    jitter: seconds by which the delay wanders up and down, smoothly
+    bandwidth: bytes/s into the site, None: no limit
+    slots: the most executors that may run there
+    cpu: the share of one core of each
+    price: of a slot, in any one unit
 
     >>> Site.parse("oslo=25ms,cpu=0.5,bandwidth=100mbit").bandwidth
     12500000.0
@@ -156,7 +158,7 @@ class SitesSpec:
         return tuple(site.name for site in near for _ in range(site.slots))[:slots]
 
     def changed(self, sites: Iterable[Site]) -> SitesSpec:
-        """With other values for some sites."""
+        """The same sites with other values for some."""
         new = {site.name: site for site in sites}
         for name in new:
             self[name]  # raises for a name that there is not
@@ -164,7 +166,7 @@ class SitesSpec:
 
     @staticmethod
     def read(path: Path) -> SitesSpec:
-        """From a TOML file: ``home``, ``emulation``, and a table ``[[site]]`` for each."""
+        """The sites in a TOML file: ``home``, ``emulation``, and a table ``[[site]]`` for each."""
         file = TomlFile.read(path, "file of sites")
         document = file.document
         file.known(document, ("home", "emulation", "site"), Place())

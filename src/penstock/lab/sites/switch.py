@@ -12,19 +12,50 @@ answers each with its state. When the other end of that socket closes, it ends.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
 import select
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.lab.sites.link import Conditions, Link
-from penstock.lab.sites.tun import HEADER, LARGEST
+
+DEVICE = Path("/dev/net/tun")
+
+# ioctl(2) requests and flags of linux/if_tun.h and linux/virtio_net.h
+_SET_DEVICE, _SET_OFFLOAD = 0x400454CA, 0x400454D0
+_TUN, _NO_INFORMATION, _OFFLOAD_HEADER = 0x1, 0x1000, 0x4000
+_CHECKSUMS, _TCP4, _TCP6, _ECN = 0x1, 0x2, 0x4, 0x8
+
+HEADER = 10  # bytes before each packet: struct virtio_net_hdr
+LARGEST = HEADER + 65_535 + 20  # bytes of one read
+
+
+def open_device(name: str) -> int:
+    """Make a TUN device in the namespace of the calling thread; its descriptor, which owns it.
+
+    The kernel may hand over up to 64 KB at once that it would have cut into packets itself, and
+    leaves checksums out (both are told by a header that is passed on as it is): that makes
+    throughput five times what single packets allow.
+    """
+    descriptor = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        flags = _TUN | _NO_INFORMATION | _OFFLOAD_HEADER
+        fcntl.ioctl(descriptor, _SET_DEVICE, struct.pack("=16sH22x", name.encode(), flags))
+        fcntl.ioctl(descriptor, _SET_OFFLOAD, _CHECKSUMS | _TCP4 | _TCP6 | _ECN)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
 
 PRIORITY = 10
 BURST = 16  # packets read from one device before the due ones of all are handed over
@@ -41,12 +72,12 @@ class Port:
     conditions: Conditions
 
     def to_json(self) -> dict[str, Any]:
-        """As a plain value."""
+        """The port as a plain value."""
         return asdict(self)
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> Port:
-        """From a plain value."""
+        """The port that a plain value stands for."""
         return Port(**(value | {"conditions": Conditions(**value["conditions"])}))
 
 

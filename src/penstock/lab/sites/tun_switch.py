@@ -17,9 +17,8 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.lab.clusters.standalone.daemons import tail
 from penstock.lab.host import leftovers, processes
-from penstock.lab.sites import namespaces, tun
-from penstock.lab.sites.emulator import Station
-from penstock.lab.sites.link import Conditions
+from penstock.lab.sites import namespaces, switch
+from penstock.lab.sites.link import Conditions, Station
 from penstock.lab.sites.switch import Port
 
 ANSWER_SECONDS = 10.0  # for the switch to start or to obey; 0.2 s is normal
@@ -31,7 +30,7 @@ class TunSwitch:
     ``run`` is what the process belongs to.
     """
 
-    def __init__(self, nursery: processes.Nursery, run: leftovers.Run) -> None:
+    def __init__(self, nursery: processes.Nursery, run: leftovers.OwnedRun) -> None:
         self._nursery, self._run = nursery, run
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -105,7 +104,7 @@ class TunSwitch:
 
 
 def _tun(station: Station) -> int:
-    device = tun.open_device(station.device)
+    device = switch.open_device(station.device)
     try:
         namespaces.bring_up(station.device, station.address)
     except BaseException:

@@ -1,7 +1,10 @@
 """The decentralized protocol beside the executors of a split pipeline. [belkhiria19]
 
-``account``, ``load`` what an executor has to do, measured where it runs · ``driver`` one executor
-more or fewer · ``setup``, ``agent``, ``process`` the agent beside one executor · ``seats``,
-``host`` start an agent beside every executor and end it with it · ``local`` on a local cluster.
+load: what an executor has to do, measured where it runs
+agent, setup: the agent beside one executor, and what it is told
+assignment: which agent stands beside which executor
+host: starts an agent beside every executor and ends it with it
+local: the same on a local cluster
+
 See docs/agents.md.
 """

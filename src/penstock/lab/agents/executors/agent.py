@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import os
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from penstock.core.errors import PenstockError
-from penstock.lab.agents.executors.driver import Driver, WiredDriver
+from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.lab.agents.executors.load import LoadMeter, account_of
-from penstock.lab.agents.executors.setup import Setup
-from penstock.lab.agents.pipeline.process import (
-    ORPHANED,
-    REPORT_SECONDS,
-    dialler,
-    ended,
-    lines_of,
-    lived,
-    tell,
-)
+from penstock.lab.agents.executors.setup import ExecutorAgentSetup
+from penstock.lab.agents.processes.agent import dialler, main
+from penstock.lab.agents.processes.lines import tell
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.trial import Sleep, Trials
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places, read_place
-from penstock.spark.split.wire import Address
+from penstock.spark.split.wire import ADD, REMOVE, Address, Document, ask
 
 Expect = Callable[[], None]
 """Tells the host that an executor will come which this agent has asked for."""
+
+
+TRIES = 3  # of a wish to leave that gets no answer; all neighbours know already
+PAUSE = 1.0  # seconds between two
 
 
 class ExecutorAgent:
@@ -45,10 +39,10 @@ class ExecutorAgent:
 
     def __init__(
         self,
-        setup: Setup,
+        setup: ExecutorAgentSetup,
         *,
         meter: LoadMeter,
-        driver: Driver,
+        driver: ApplicationDriver,
         dial: Dial,
         expect: Expect,
         tell: Tell,
@@ -64,29 +58,17 @@ class ExecutorAgent:
         self._expected = 0  # executors that were granted and have not come
         self._arrived: Places = {}  # agents of new executors, not announced yet
         self._waiting = asyncio.get_running_loop().call_later(0.0, self._wait_no_more)
-        self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
+        self.peers = Peers(setup.me, self, dial=dial, tell=tell, counts=self.counts)
         self.membership, self.reception = self.peers.membership, self.peers.reception
-        chance = random.Random(f"{setup.ways.seed} {setup.address} {setup.life}")
-        self._trials = Trials(self, setup.ways.policy, setup.ways.period, chance, sleep)
+        chance = random.Random(f"{setup.settings.seed} {setup.me.address} {setup.me.life}")
+        self._trials = Trials(self, setup.settings.policy, setup.settings.period, chance, sleep)
         self.peers.join()
-        if setup.address.keeper:  # it knows the keepers next to it, which are always there
-            self.peers.begin(dict(setup.succs), dict(setup.preds))
+        if setup.me.address.keeper:  # it knows the keepers next to it, which are always there
+            self.peers.begin(dict(setup.me.succs), dict(setup.me.preds))
 
     async def run(self) -> str:
-        """Work until it has left or has to end; the reason."""
-        tasks = [
-            asyncio.create_task(self._sample(), name="samples"),
-            asyncio.create_task(self._trials.run(), name="trials"),
-            asyncio.create_task(self._depart(), name="departure"),
-        ]
-        for task in tasks:
-            task.add_done_callback(self.peers.fail)
-        try:
-            return await self.peers.ended
-        finally:
-            for task in tasks:
-                task.cancel()
-            self.peers.close()
+        """Work until it has left or has to end; returns the reason."""
+        return await self.peers.run(self._sample(), self._trials.run(), self._depart())
 
     def came(self, new: Places, *, asked: bool) -> None:
         """Agents stand beside new executors: those it ``asked`` for, or some that nobody did."""
@@ -124,7 +106,7 @@ class ExecutorAgent:
     @property
     def may_leave(self) -> bool:
         """Kafka takes everything, so nobody is held back: a low load is a low load."""
-        return not self.setup.address.keeper
+        return not self.setup.me.address.keeper
 
     def load(self) -> float | None:
         """The share of its quota that its executor used."""
@@ -139,7 +121,7 @@ class ExecutorAgent:
         for _ in range(count):
             self.counts["wishes"] += 1
             try:
-                await self._driver.add(str(self.setup.address))
+                await self._driver.add(str(self.setup.me.address))
             except PenstockError as refusal:
                 self._refused("additions", refusal)
                 continue
@@ -150,7 +132,7 @@ class ExecutorAgent:
             self._tell({"event": f"is granted {granted}"})
             self._waiting.cancel()
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(self.setup.ways.arrival, self._wait_no_more)
+            self._waiting = loop.call_later(self.setup.settings.arrival, self._wait_no_more)
         return granted
 
     def leave(self) -> None:
@@ -177,7 +159,7 @@ class ExecutorAgent:
         self.counts["records dropped"] += len(ids) // 8
         done()
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """No records were sent, so none come back."""
 
     # Inside.
@@ -208,58 +190,85 @@ class ExecutorAgent:
         """When all neighbours know that it leaves, its executor is decommissioned."""
         await self.peers.all_know.wait()
         try:
-            await self._driver.remove(str(self.setup.address), self.setup.executor)
+            await self._driver.remove(str(self.setup.me.address), self.setup.executor)
         except PenstockError as refusal:  # the executor stays, and gets another agent
             self._refused("departures", refusal)
             self.peers.end("its executor stays")
             return
         while not self.peers.quiet:
             await self._sleep(0.01)
-        await self.reception.farewell(self.setup.patience)
+        await self.reception.farewell(self.setup.me.patience)
         self.peers.end("left")
 
 
-# The process of one agent: ``python -m penstock.lab.agents.executors.agent``, started by a host.
-#
-# As that of ``penstock.lab.agents.pipeline.process``: a set-up and orders come on standard input,
-# what it tells goes to standard output, and the end of standard input is its end.
+class ApplicationDriver(Protocol):
+    """Carries out ±1, or raises with the reason."""
+
+    async def add(self, who: str) -> None:
+        """One executor more."""
+
+    async def remove(self, who: str, executor: str) -> None:
+        """This very executor leaves when its tasks are done, and is not replaced."""
 
 
-async def _run() -> None:
-    lines = await lines_of(0)
-    setup, listening = Setup.of(json.loads(await lines.readline()))
-    agent = ExecutorAgent(
-        setup,
-        meter=LoadMeter(
-            account_of(setup.account), setup.ways.window, asyncio.get_running_loop().time
-        ),
-        driver=WiredDriver(address=Address.parse(setup.driver), key=setup.key),
-        dial=dialler(setup.place),
-        expect=lambda: tell({"expect": 1}),
-        tell=tell,
-    )
-    why = await lived(agent, listening, _orders(agent, lines), _reports(agent))
-    tell({"report": agent.report()})
-    ended(why)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WiredDriver:
+    """A driver at the other end of a socket (``penstock.spark.split.member``).
+
+    ``key`` what both sides know, where others can reach the address.
+    """
+
+    address: Address
+    key: str | None = None
+
+    async def add(self, who: str) -> None:
+        """Ask once: an answer that is lost must not become two executors."""
+        await self._ask({"ask": ADD, "who": who})
+
+    async def remove(self, who: str, executor: str) -> None:
+        """Ask until there is an answer: asked twice it is done once."""
+        for left in reversed(range(TRIES)):
+            try:
+                await self._ask({"ask": REMOVE, "who": who, "executor": executor})
+                return
+            except EngineError:
+                if not left:
+                    raise
+                await asyncio.sleep(PAUSE)
+
+    async def _ask(self, question: Document) -> None:
+        try:
+            await asyncio.to_thread(ask, self.address, question, key=self.key)
+        except PenstockError:
+            raise
+        except Exception as error:  # whatever it is, it is no yes
+            raise InputError(f"no wish could be made at {self.address}: {error}") from error
 
 
-async def _orders(agent: ExecutorAgent, lines: asyncio.StreamReader) -> None:
-    while line := await lines.readline():
-        match json.loads(line):
+class ExecutorAgentProcess:
+    """The process of one agent: takes orders, and tells the host which executors will come.
+
+    ``python -m penstock.lab.agents.executors.agent``, started by a host.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        setup = ExecutorAgentSetup.of(document)
+        clock = asyncio.get_running_loop().time
+        self.agent = ExecutorAgent(
+            setup,
+            meter=LoadMeter(account_of(setup.account), setup.settings.window, clock),
+            driver=WiredDriver(address=Address.parse(setup.driver), key=setup.key),
+            dial=dialler(setup.me.place),
+            expect=lambda: tell({"expect": 1}),
+            tell=tell,
+        )
+
+    def follow(self, order: dict[str, Any]) -> None:
+        """Do what the host says."""
+        match order:
             case {"came": list(places), "asked": bool(asked)}:
-                agent.came(dict(map(read_place, places)), asked=asked)
-            case {"rest": _}:
-                agent.rest()
-                tell({"report": agent.report()})
-    os._exit(ORPHANED)  # the host is gone
-
-
-async def _reports(agent: ExecutorAgent) -> None:
-    while True:
-        await asyncio.sleep(REPORT_SECONDS)
-        tell({"report": agent.report()})
+                self.agent.came(dict(map(read_place, places)), asked=asked)
 
 
 if __name__ == "__main__":
-    logging.getLogger("asyncio").setLevel(logging.ERROR)  # a peer that is gone is no surprise
-    asyncio.run(_run())
+    main(ExecutorAgentProcess)

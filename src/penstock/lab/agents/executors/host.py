@@ -1,30 +1,27 @@
-"""A host: starts an agent beside every executor on a machine, and ends it with it.
+"""The host of the agents beside executors: starts one beside every executor, and ends it with it.
 
-It decides nothing. It makes the socket that an agent listens on, so that its place is known before
-its process runs; those of the keepers it keeps, so that the next process of a keeper listens at the
-same place.
+It decides nothing. The sockets of the keepers it keeps, so that the next process of a keeper
+listens at the same place.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import secrets
 import socket
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import InputError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.seats import Seat, Seats
-from penstock.lab.agents.executors.setup import Neighbours, Setup, Ways
-from penstock.lab.agents.pipeline.outcome import Action
-from penstock.lab.agents.pipeline.process import BACKLOG, LEFT, MOST_LINE
+from penstock.lab.agents.executors.assignment import Assignment, Assignments
+from penstock.lab.agents.executors.setup import AgentSettings, ExecutorAgentSetup
+from penstock.lab.agents.processes.agent import LEFT
+from penstock.lab.agents.processes.host import AgentAction, AgentHost, AgentProcess
+from penstock.lab.agents.protocol.setup import AgentSetup, Neighbours
 from penstock.lab.agents.transport.wire import Place
 
 LOOK_SECONDS = 0.25
@@ -54,75 +51,56 @@ class Applications:
         return after, [a for a, b in self.edges if b == operator]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Child:
-    seat: Seat
-    place: Place
-    process: asyncio.subprocess.Process
-
-    def order(self, document: Mapping[str, Any]) -> None:
-        if self.process.stdin is not None:
-            self.process.stdin.write(json.dumps(document).encode() + b"\n")
-
-
-class Host:
+class ExecutorAgentHost:
     """All agents of a pipeline on this machine; lives in an event loop.
 
     ``look`` what executors there are · ``listen`` the address that agents listen at.
     """
 
     def __init__(
-        self, applications: Applications, ways: Ways, look: Look, *, listen: str = "127.0.0.1"
+        self,
+        applications: Applications,
+        settings: AgentSettings,
+        look: Look,
+        *,
+        listen: str = "127.0.0.1",
     ) -> None:
         self._applications = applications
-        self._ways = ways
+        self._settings = settings
         self._look = look
-        self._listen = listen
         self._secret = secrets.token_bytes(32)
-        self._seats = {
-            name: Seats(name, arrival=ways.arrival, clock=time.monotonic)
+        self._assignments = {
+            name: Assignments(name, arrival=settings.arrival, clock=time.monotonic)
             for name in applications.drivers
         }
         self._keepers: dict[str, socket.socket] = {}
-        self._children: dict[Address, _Child] = {}
-        self._watching: set[asyncio.Task[None]] = set()
+        self._executors: dict[AgentProcess, str] = {}
         self._reports: dict[tuple[Address, int], dict[str, Any]] = {}
-        self._ending = False
-        self.actions: list[Action] = []
+        self._host = AgentHost(PROCESS, listen=listen, heard=self._heard, ended=self._ended)
+        self.actions: list[AgentAction] = []
 
     async def run(self) -> None:
         """Look after agents until cancelled; no process is left."""
         try:
-            for name in self._seats:
-                self._keepers[name] = self._socket()
+            for name in self._assignments:
+                self._keepers[name] = self._host.socket()
             while True:
                 await self._match()
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            await self.end()
-
-    async def end(self) -> None:
-        """End every agent, whatever it is doing; returns when they are gone."""
-        self._ending = True
-        children = list(self._children.values())
-        for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                child.process.kill()
-        await asyncio.gather(*(child.process.wait() for child in children))
-        for task in list(self._watching):
-            task.cancel()
-        for listening in self._keepers.values():
-            listening.close()
+            await self._host.end()
+            for listening in self._keepers.values():
+                listening.close()
 
     def rest(self) -> None:
         """Nobody decides any more; what is under way ends."""
-        for child in self._children.values():
-            child.order({"rest": True})
+        for agent in self._host.living.values():
+            agent.order({"rest": True})
 
     def kill(self, address: Address) -> None:
         """Kill an agent, as a crash would."""
         self._note(address, "killed")
-        self._children[address].process.kill()
+        self._host.kill(address)
 
     # What can be seen.
 
@@ -130,13 +108,13 @@ class Host:
     def agents(self) -> dict[Address, dict[str, Any]]:
         """The agents that live, and what each reported last; empty before its first report."""
         return {
-            who: self._reports.get((who, child.seat.life), {})
-            for who, child in self._children.items()
+            who: self._reports.get((who, agent.me.life), {})
+            for who, agent in self._host.living.items()
         }
 
     @property
     def counts(self) -> Counter[str]:
-        """Of all agents that there were, together."""
+        """What all agents that there were have counted, together."""
         total: Counter[str] = Counter()
         for report in self._reports.values():
             total.update(report["counts"])
@@ -147,82 +125,68 @@ class Host:
     async def _match(self) -> None:
         """An agent beside every executor, and none without."""
         found = await asyncio.to_thread(self._look)
-        for name, seats in self._seats.items():
+        for name, assignments in self._assignments.items():
             executors = found.get(name, {})
-            over, new = seats.look(executors)
+            over, new = assignments.look(executors)
             for who in over:
                 self._note(who, "its executor is gone")
-                with contextlib.suppress(KeyError, ProcessLookupError):
-                    self._children[who].process.kill()
-            for seat in new:
-                await self._start(seat, executors[seat.executor])
+                self._host.kill(who)
+            for assignment in new:
+                await self._start(assignment, executors[assignment.executor])
 
-    async def _start(self, seat: Seat, account: Mapping[str, Any]) -> None:
-        operator, keeper = seat.address.operator, seat.address.keeper
-        creator = None if seat.creator is None else self._children.get(seat.creator)
+    async def _start(self, assignment: Assignment, account: Mapping[str, Any]) -> None:
+        address, executor = assignment.address, assignment.executor
+        operator, keeper = address.operator, address.keeper
+        creator = None if assignment.creator is None else self._host.living.get(assignment.creator)
         if creator is None and not keeper:  # it has just ended: look again who is there
-            self._seats[operator].ended(seat.address, left=False)
+            self._assignments[operator].ended(address, left=False)
             return
         after, before = self._applications.next_to(operator)
-        listening = self._keepers[operator] if keeper else self._socket()
+        listening = self._keepers[operator] if keeper else self._host.socket()
         place = Place(*listening.getsockname())
-        setup = Setup(
-            address=seat.address,
-            place=place,
-            executor=seat.executor,
+        setup = ExecutorAgentSetup(
+            me=AgentSetup(
+                address=address,
+                place=place,
+                secret=self._secret,
+                life=assignment.life,
+                creator=None if creator is None else (creator.me.address, creator.me.place),
+                patience=self._settings.patience,
+                succs=self._keepers_of(after) if keeper else (),
+                preds=self._keepers_of(before) if keeper else (),
+            ),
+            executor=executor,
             account=account,
             driver=self._applications.drivers[operator],
+            settings=self._settings,
             key=self._applications.key,
-            ways=self._ways,
-            secret=self._secret,
             above=bool(before),
             below=bool(after),
-            life=seat.life,
-            creator=None if creator is None else (creator.seat.address, creator.place),
-            succs=self._keepers_of(after) if keeper else (),
-            preds=self._keepers_of(before) if keeper else (),
         )
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            PROCESS,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=[listening.fileno()],
-            start_new_session=True,
-            limit=MOST_LINE,
-        )
-        child = _Child(seat=seat, place=place, process=process)
-        self._children[seat.address] = child
-        child.order(setup.document(listening.fileno()))
-        if not keeper:
-            listening.close()  # so that nobody can dial it when its process is gone
+        agent = await self._host.start(setup, listening, keep=keeper)
+        self._executors[agent] = executor
         if creator is not None:
-            creator.order({"came": [[*seat.address, *place]], "asked": seat.asked})
-        self._note(seat.address, f"beside executor {seat.executor}, life {seat.life}")
-        task = asyncio.create_task(self._watch(child))
-        self._watching.add(task)
-        task.add_done_callback(self._watching.discard)
+            creator.order({"came": [[*address, *place]], "asked": assignment.asked})
+        self._note(address, f"beside executor {executor}, life {assignment.life}")
 
-    async def _watch(self, child: _Child) -> None:
-        """Take down what an agent says, until it ends."""
-        address, out = child.seat.address, child.process.stdout
-        assert out is not None
-        while (line := await out.readline()).endswith(b"\n"):  # a killed one may break off
-            match json.loads(line):
-                case {"report": dict(report)}:
-                    self._reports[address, child.seat.life] = report
-                case {"expect": int(count)}:
-                    for _ in range(count):
-                        self._seats[address.operator].expect(address)
-                case said:
-                    self._note(address, _words(said))
-        code = await child.process.wait()
-        if self._children.get(address) is child:
-            del self._children[address]
-        seats = self._seats[address.operator]
-        if seats.executor_of(address) == child.seat.executor and not self._ending:
-            seats.ended(address, left=code == LEFT)
+    async def _heard(self, agent: AgentProcess, said: dict[str, Any]) -> None:
+        """Take down what an agent says."""
+        address = agent.me.address
+        match said:
+            case {"report": dict(report)}:
+                self._reports[address, agent.me.life] = report
+            case {"expect": int(count)}:
+                for _ in range(count):
+                    self._assignments[address.operator].expect(address)
+            case _:
+                self._note(address, _words(said))
+
+    async def _ended(self, agent: AgentProcess, code: int) -> None:
+        """The executor of an agent that has ended gets another, unless it leaves."""
+        address, executor = agent.me.address, self._executors.pop(agent)
+        assignments = self._assignments[address.operator]
+        if assignments.executor_of(address) == executor and not self._host.ending:
+            assignments.ended(address, left=code == LEFT)
             if code != LEFT:
                 self._note(address, f"ended with code {code}")
 
@@ -231,21 +195,8 @@ class Host:
             (Address(name, 0), Place(*self._keepers[name].getsockname())) for name in operators
         )
 
-    def _socket(self) -> socket.socket:
-        made = socket.socket()
-        try:
-            made.bind((self._listen, 0))
-        except OSError as error:
-            made.close()
-            raise EngineError(
-                f"cannot listen at {self._listen}: {error.strerror}; an address of this machine is "
-                f"needed"
-            ) from None
-        made.listen(BACKLOG)
-        return made
-
     def _note(self, who: Address, what: str) -> None:
-        self.actions.append(Action(time=time.time(), instance=str(who), what=what))
+        self.actions.append(AgentAction(time=time.time(), instance=str(who), what=what))
 
 
 def _words(said: Mapping[str, Any]) -> str:

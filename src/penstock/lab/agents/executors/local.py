@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.host import Applications, Host, Look
+from penstock.lab.agents.executors.host import Applications, ExecutorAgentHost, Look
 from penstock.lab.agents.executors.load import GroupAccount, ProcessAccount
-from penstock.lab.agents.executors.setup import Ways
-from penstock.lab.agents.pipeline.outcome import Action
+from penstock.lab.agents.executors.setup import AgentSettings
+from penstock.lab.agents.processes.host import AgentAction
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 
 END_SECONDS = 10.0
@@ -42,9 +42,9 @@ def executors_of(cluster: LocalCluster, applications: Mapping[str, str]) -> Look
 class LocalAgents:
     """A context manager: agents beside all executors, and none afterwards."""
 
-    def __init__(self, applications: Applications, ways: Ways, look: Look) -> None:
-        self._applications, self._ways, self._look = applications, ways, look
-        self._host: Host | None = None
+    def __init__(self, applications: Applications, settings: AgentSettings, look: Look) -> None:
+        self._applications, self._settings, self._look = applications, settings, look
+        self._host: ExecutorAgentHost | None = None
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
         self._problem: BaseException | None = None
@@ -72,10 +72,10 @@ class LocalAgents:
         return self._asked(lambda host: host.agents)
 
     def counts(self) -> Counter[str]:
-        """Of all agents that there were, together."""
+        """What all agents that there were have counted, together."""
         return self._asked(lambda host: host.counts)
 
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[AgentAction]:
         """What agents did and what happened to them so far; times are epoch seconds."""
         return self._asked(lambda host: list(host.actions))
 
@@ -87,7 +87,7 @@ class LocalAgents:
         """Kill an agent, as a crash would."""
         self._asked(lambda host: host.kill(address))
 
-    def _asked(self, question: Callable[[Host], T]) -> T:
+    def _asked(self, question: Callable[[ExecutorAgentHost], T]) -> T:
         async def answer() -> T:
             assert self._host is not None
             return question(self._host)
@@ -98,7 +98,7 @@ class LocalAgents:
 
     def _run(self) -> None:
         async def host() -> None:
-            self._host = Host(self._applications, self._ways, self._look)
+            self._host = ExecutorAgentHost(self._applications, self._settings, self._look)
             self._task = asyncio.current_task()
             self._ready.set()
             await self._host.run()

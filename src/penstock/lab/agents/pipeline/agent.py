@@ -6,30 +6,58 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
+from penstock.lab.agents.pipeline.operators import Pipeline
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
-from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.pipeline.source import Source
-from penstock.lab.agents.pipeline.stage import made_stage
-from penstock.lab.agents.pipeline.worker import Meter
+from penstock.lab.agents.pipeline.stages import Meter, Sink, Source, made_stage
+from penstock.lab.agents.processes.agent import checked, dialler, main
+from penstock.lab.agents.processes.lines import tell
 from penstock.lab.agents.protocol.peers import Peers, Tell
+from penstock.lab.agents.protocol.setup import AgentSetup
 from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Sleep, Trials
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
-from penstock.lab.agents.transport.wire import Places
+from penstock.lab.agents.transport.wire import Places, read_place
 
 Spawn = Callable[[int], Awaitable[Places]]
 """Asks the host for so many new instances of this operator; it may give fewer."""
 DRAIN_LOOK = 0.01  # seconds between two looks whether a leaving instance has nothing left
 
 
-class Agent:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceSetup:
+    """What an instance is told when it is created: who it is, and what it is part of."""
+
+    me: AgentSetup
+    pipeline: Pipeline
+    seed: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "me": self.me.document(),
+            "pipeline": self.pipeline.document(),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> InstanceSetup:
+        """From plain values."""
+        return cls(
+            me=AgentSetup.of(document["me"]),
+            pipeline=Pipeline.of(document["pipeline"]),
+            seed=document["seed"],
+        )
+
+
+class InstanceAgent:
     """An instance of an operator, of the source or of the sink."""
 
     def __init__(
         self,
-        setup: Setup,
+        setup: InstanceSetup,
         *,
         dial: Dial,
         spawn: Spawn,
@@ -41,10 +69,10 @@ class Agent:
         self.counts: Counter[str] = Counter()
         self._spawn = spawn
         self._tell = tell
-        address, pipeline = setup.address, setup.pipeline
-        self.peers = Peers(setup, self, dial=dial, tell=tell, counts=self.counts)
+        me, pipeline = setup.me, setup.pipeline
+        self.peers = Peers(me, self, dial=dial, tell=tell, counts=self.counts)
         self.membership, self.reception = self.peers.membership, self.peers.reception
-        chance = random.Random(f"{setup.seed} {address} {setup.life}")
+        chance = random.Random(f"{setup.seed} {me.address} {me.life}")
         self.outbox = Outbox(
             self.peers.targets,
             self._window,
@@ -54,29 +82,17 @@ class Agent:
         )
         self.meter = Meter(MEASURED * (pipeline.period or 1.0), clock)
         self.siblings = 1
-        self._operator = pipeline.operator(address.operator)
-        self.stage = made_stage(address, pipeline, self.outbox, clock, sleep)
+        self._operator = pipeline.operator(me.address.operator)
+        self.stage = made_stage(me.address, pipeline, self.outbox, clock, sleep)
         policy = None if self._operator is None else self._operator.policy
         self._trials = Trials(self, policy, pipeline.period, chance, sleep)
         self.peers.join()
-        if setup.life > 1:
-            self.begin(dict(setup.succs), dict(setup.preds))
+        if me.life > 1:
+            self.begin(dict(me.succs), dict(me.preds))
 
     async def run(self) -> str:
-        """Work until it has left or has to end; the reason."""
-        tasks = [
-            asyncio.create_task(self._work(), name="work"),
-            asyncio.create_task(self._trials.run(), name="trials"),
-            asyncio.create_task(self._drained(), name="drained"),
-        ]
-        for task in tasks:
-            task.add_done_callback(self.peers.fail)
-        try:
-            return await self.peers.ended
-        finally:
-            for task in tasks:
-                task.cancel()
-            self.peers.close()
+        """Work until it has left or has to end; returns the reason."""
+        return await self.peers.run(self._work(), self._trials.run(), self._drained())
 
     def begin(self, succs: Places, preds: Places) -> None:
         """Start with a given view."""
@@ -160,10 +176,10 @@ class Agent:
         self.meter.note(len(ids) // 8)
         self.stage.put(ids, done)
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """Others get these records."""
-        self.counts["records rerouted"] += sum(parcel.records for parcel in parcels)
-        self.outbox.put_back(parcels)
+        self.counts["records rerouted"] += sum(batch.records for batch in batches)
+        self.outbox.put_back(batches)
 
     # Inside.
 
@@ -184,5 +200,58 @@ class Agent:
         await self.peers.all_know.wait()
         while not (self.stage.idle and self.peers.quiet):
             await asyncio.sleep(DRAIN_LOOK)
-        await self.reception.farewell(self.setup.patience)
+        await self.reception.farewell(self.setup.me.patience)
         self.peers.end("left")
+
+
+class InstanceProcess:
+    """The process of one instance: takes orders, and asks the host for new instances.
+
+    ``python -m penstock.lab.agents.pipeline.agent``, started by a host.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        setup = InstanceSetup.of(document)
+        self.agent = InstanceAgent(
+            setup,
+            dial=dialler(setup.me.place),
+            spawn=self.spawn,
+            tell=tell,
+            clock=asyncio.get_running_loop().time,
+        )
+        self._answer: asyncio.Future[Places] | None = None
+        self._actions: set[asyncio.Task[int]] = set()
+
+    async def spawn(self, count: int) -> Places:
+        """Ask the host for new instances; returns those it made."""
+        self._answer = asyncio.get_running_loop().create_future()
+        tell({"spawn": count})
+        try:
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def follow(self, order: dict[str, Any]) -> None:
+        """Do what the host, or the runner through it, says."""
+        agent = self.agent
+        match order:
+            case {"spawned": list(places)} if self._answer is not None:
+                self._answer.set_result(dict(map(read_place, places)))
+            case {"begin": [list(succs), list(preds)]}:
+                agent.begin(dict(map(read_place, succs)), dict(map(read_place, preds)))
+            case {"go": _} if isinstance(agent.stage, Source):
+                agent.stage.go()
+            case {"duplicate": int(count)} if agent.membership.free:
+                task = asyncio.create_task(agent.duplicate(count))
+                self._actions.add(task)
+                task.add_done_callback(self._actions.discard)
+                task.add_done_callback(checked)
+            case {"leave": _} if agent.membership.free:
+                agent.leave()
+            case {"audit": dict(sent)} if isinstance(agent.stage, Sink):
+                found = agent.stage.audit({int(serial): n for serial, n in sent.items()})
+                tell({"event": "audited", **found})
+
+
+if __name__ == "__main__":
+    main(InstanceProcess)

@@ -10,15 +10,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from penstock.history.files import atomic
 from penstock.lab.agents.pipeline.operators import Pipeline
-from penstock.lab.agents.pipeline.outcome import Outcome
+from penstock.lab.agents.pipeline.result import PipelineRunResult
 from penstock.report import units
 from penstock.report.figure import BLUE, DPI, GREY, INK, ORANGE, POOLS, STYLE, WIDTH
 
 HEIGHT = 900
 
 
-def draw(outcome: Outcome, pipeline: Pipeline, path: Path) -> Path:
+def draw(outcome: PipelineRunResult, pipeline: Pipeline, path: Path) -> Path:
     """Draw a run as a PNG."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
@@ -46,13 +47,12 @@ def draw(outcome: Outcome, pipeline: Pipeline, path: Path) -> Path:
             fontsize=15, ha="right", va="top", linespacing=1.4,
         )  # fmt: skip
         figure.subplots_adjust(left=0.06, right=0.985, top=0.85, bottom=0.08, hspace=0.25)
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
+        with atomic(path) as partial:
+            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
     return path
 
 
-def _load(axes: Axes, outcome: Outcome) -> None:
+def _load(axes: Axes, outcome: PipelineRunResult) -> None:
     times = [sample.time for sample in outcome.samples]
     axes.plot(times, [s.offered for s in outcome.samples], color=INK, lw=1.6, label="load")
     axes.plot(times, [s.delivered for s in outcome.samples], color=BLUE, lw=2.2, label="delivered")
@@ -60,7 +60,7 @@ def _load(axes: Axes, outcome: Outcome) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda v, _: units.count(v)))
 
 
-def _sizes(axes: Axes, outcome: Outcome, pipeline: Pipeline) -> None:
+def _sizes(axes: Axes, outcome: PipelineRunResult, pipeline: Pipeline) -> None:
     """Instances, and what the load needs at the policy's ratio, dotted.
 
     Lines of the same height are drawn a little apart, so that all are seen.

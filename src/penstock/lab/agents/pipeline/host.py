@@ -1,12 +1,9 @@
-"""A host: starts and ends the processes of instances on one machine. It decides nothing.
+"""The host of the instances at one site: does what the runner and its instances ask for.
 
 ``python -m penstock.lab.agents.pipeline.host``, started by the runner, at another site with
 whatever command leads there. The first line on standard input is its set-up; further lines are
 orders; the end of standard input is the end of the run, and of every process here. An instance asks
 its host for new ones over its own standard output, so a host listens on no port.
-
-The host makes the socket that an instance listens on. So its place is known before its process
-runs, and a keeper's socket outlives it: its next process listens at the same place.
 """
 
 from __future__ import annotations
@@ -18,46 +15,28 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
+from penstock.lab.agents.pipeline.agent import InstanceSetup
 from penstock.lab.agents.pipeline.operators import Pipeline
-from penstock.lab.agents.pipeline.process import BACKLOG, MOST_LINE, address_of, lines_of, tell
-from penstock.lab.agents.pipeline.setup import Setup
-from penstock.lab.agents.transport.wire import Place, read_place
+from penstock.lab.agents.processes.host import AgentHost, AgentProcess
+from penstock.lab.agents.processes.lines import orders, tell
+from penstock.lab.agents.protocol.setup import AgentSetup
+from penstock.lab.agents.transport.wire import Place, read_address, read_place
 
 MOST_LIVES = 10  # processes that a keeper may have; one that always crashes has a fault
-PROCESS = "penstock.lab.agents.pipeline.process"
+PROCESS = "penstock.lab.agents.pipeline.agent"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Child:
-    setup: Setup
-    process: asyncio.subprocess.Process
-    listening: socket.socket | None  # kept for a keeper
-
-    def note(self, what: Mapping[str, Any]) -> None:
-        """Keep of a first view what holds for ever: the keepers next to it."""
-        match what:
-            case {"begin": [list(succs), list(preds)]}:
-                after, before = (
-                    tuple(p for p in map(read_place, view) if p[0].keeper)
-                    for view in (succs, preds)
-                )
-                self.setup = replace(self.setup, succs=after, preds=before)
-
-    def order(self, document: Mapping[str, Any]) -> None:
-        if self.process.stdin is not None:
-            self.process.stdin.write(json.dumps(document).encode() + b"\n")
-
-
-class Host:
+class InstanceHost:
     """All instances on this machine.
 
-    ``listen`` the address they listen at · ``number``, ``hosts`` which of how many hosts this is,
-    so that no two give the same serial · ``most`` instances that this machine can hold.
+    What the runner says of it: ``listen`` the address they listen at · ``number``, ``hosts`` which
+    of how many hosts this is, so that no two give the same serial · ``most`` instances that this
+    machine can hold.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -65,125 +44,110 @@ class Host:
         self._secret = bytes.fromhex(document["secret"])
         self._seed: int = document["seed"]
         self._patience: float = document["patience"]
-        self._listen: str = document["listen"]
         self._most: int = document["most"]
         self._stride: int = document["hosts"]
         number: int = document["number"]
         self._next = {name: size + number for name, size in self._pipeline.sizes.items()}
-        self._children: dict[Address, _Child] = {}
-        self._watching: set[asyncio.Task[None]] = set()
-        self._ending = False
+        self._setups: dict[Address, InstanceSetup] = {}
+        self._keepers: dict[Address, socket.socket] = {}
+        self._host = AgentHost(
+            PROCESS, listen=document["listen"], heard=self._heard, ended=self._ended
+        )
 
     async def follow(self, order: Mapping[str, Any]) -> None:
         """Do what the runner says."""
         match order:
             case {"start": list(addresses)}:
                 for document in addresses:
-                    await self._start(address_of(document))
+                    await self._create(read_address(document))
             case {"order": dict(what), "to": list(document)}:
-                child = self._children.get(address_of(document))
-                if child is not None:
-                    child.note(what)
-                    child.order(what)
+                address = read_address(document)
+                if address in self._host.living:
+                    self._remember_keepers(address, what)
+                    self._host.living[address].order(what)
             case {"kill": list(document)}:
-                child = self._children.get(address_of(document))
-                if child is not None:
-                    child.process.kill()
+                self._host.kill(read_address(document))
 
     async def end(self) -> None:
         """End every process, whatever it is doing; returns when they are gone."""
-        self._ending = True
-        children = list(self._children.values())
-        for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                child.process.kill()
-        await asyncio.gather(*(child.process.wait() for child in children))
+        await self._host.end()
 
-    async def _start(self, address: Address, creator: _Child | None = None) -> Place:
-        listening = socket.socket()
-        try:
-            listening.bind((self._listen, 0))
-        except OSError as error:
-            raise EngineError(
-                f"cannot listen at {self._listen}: {error.strerror}; an address of this machine is "
-                f"needed"
-            ) from None
-        listening.listen(BACKLOG)
-        setup = Setup(
+    def _remember_keepers(self, address: Address, order: Mapping[str, Any]) -> None:
+        """Keep of a first view what holds for ever: the keepers next to an instance."""
+        match order:
+            case {"begin": [list(succs), list(preds)]}:
+                after, before = (
+                    tuple(p for p in map(read_place, view) if p[0].keeper)
+                    for view in (succs, preds)
+                )
+                setup = self._setups[address]
+                self._setups[address] = replace(
+                    setup, me=replace(setup.me, succs=after, preds=before)
+                )
+
+    async def _create(self, address: Address, creator: AgentSetup | None = None) -> Place:
+        listening = self._host.socket()
+        me = AgentSetup(
             address=address,
             place=Place(*listening.getsockname()),
-            pipeline=self._pipeline,
             secret=self._secret,
-            seed=self._seed,
-            creator=None if creator is None else (creator.setup.address, creator.setup.place),
+            creator=None if creator is None else (creator.address, creator.place),
             patience=self._patience,
         )
-        await self._launch(setup, listening)
-        return setup.place
+        if address.keeper and self._pipeline.operator(address.operator):
+            self._keepers[address] = listening
+        await self._start(InstanceSetup(me=me, pipeline=self._pipeline, seed=self._seed), listening)
+        return me.place
 
-    async def _launch(self, setup: Setup, listening: socket.socket) -> None:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            PROCESS,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=[listening.fileno()],
-            limit=MOST_LINE,
-        )
-        keeper = setup.address.keeper and self._pipeline.operator(setup.address.operator)
-        child = _Child(setup=setup, process=process, listening=listening if keeper else None)
-        self._children[setup.address] = child
-        child.order(setup.document(listening.fileno()))
-        if not keeper:
-            listening.close()  # so that nobody can dial it when its process is gone
+    async def _start(self, setup: InstanceSetup, listening: socket.socket) -> None:
+        me = setup.me
+        self._setups[me.address] = setup
+        started = await self._host.start(setup, listening, keep=me.address in self._keepers)
         tell(
             {
                 "event": "started",
-                "from": list(setup.address),
-                "place": list(setup.place),
-                "life": setup.life,
-                "pid": process.pid,
+                "from": list(me.address),
+                "place": list(me.place),
+                "life": me.life,
+                "pid": started.process.pid,
             }
         )
-        task = asyncio.create_task(self._watch(child))
-        self._watching.add(task)
-        task.add_done_callback(self._watching.discard)
 
-    async def _watch(self, child: _Child) -> None:
-        """Pass on what a child says, until it ends; start a keeper that crashed again."""
-        address, out = child.setup.address, child.process.stdout
-        assert out is not None
-        while (line := await out.readline()).endswith(b"\n"):  # a killed one may break off
-            match json.loads(line):
-                case {"spawn": int(count)}:
-                    await self._spawn(child, count)
-                case said:
-                    tell({"from": list(address), "life": child.setup.life, **said})
-        code = await child.process.wait()
-        tell({"event": "ended", "from": list(address), "life": child.setup.life, "code": code})
-        del self._children[address]
-        if child.listening is not None:
-            if code != 0 and child.setup.life < MOST_LIVES and not self._ending:
-                await self._launch(replace(child.setup, life=child.setup.life + 1), child.listening)
+    async def _heard(self, agent: AgentProcess, said: dict[str, Any]) -> None:
+        """Pass on what an instance says, or give it new ones."""
+        match said:
+            case {"spawn": int(count)}:
+                await self._spawn(agent, count)
+            case _:
+                tell({"from": list(agent.me.address), "life": agent.me.life, **said})
+
+    async def _ended(self, agent: AgentProcess, code: int) -> None:
+        """Start a keeper that crashed again."""
+        address, life = agent.me.address, agent.me.life
+        tell({"event": "ended", "from": list(address), "life": life, "code": code})
+        setup = self._setups.pop(address)
+        if address in self._keepers:
+            if code != 0 and life < MOST_LIVES and not self._host.ending:
+                again = replace(setup, me=replace(setup.me, life=life + 1))
+                await self._start(again, self._keepers[address])
             else:
-                child.listening.close()
+                self._keepers.pop(address).close()
 
-    async def _spawn(self, creator: _Child, count: int) -> None:
+    async def _spawn(self, creator: AgentProcess, count: int) -> None:
         """New instances for one that asks; as many as there is room for."""
-        operator, made = creator.setup.address.operator, []
-        for _ in range(min(count, self._most - len(self._children))):
+        operator, made = creator.me.address.operator, []
+        for _ in range(min(count, self._most - len(self._host.living))):
             address = Address(operator, self._next[operator])
             self._next[operator] += self._stride
-            made.append([*address, *await self._start(address, creator)])
+            made.append([*address, *await self._create(address, creator.me)])
         if len(made) < count:
-            tell({"event": "no room", "from": list(creator.setup.address), "asked": count})
+            tell({"event": "no room", "from": list(creator.me.address), "asked": count})
         creator.order({"spawned": made})
 
 
 async def _run() -> None:
-    lines = await lines_of(0)
-    host = Host(json.loads(await lines.readline()))
+    lines = await orders()
+    host = InstanceHost(json.loads(await lines.readline()))
     try:
         while line := await lines.readline():
             await host.follow(json.loads(line))

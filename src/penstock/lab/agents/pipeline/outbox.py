@@ -6,14 +6,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from penstock.lab.agents.transport.channel import Parcel
+from penstock.lab.agents.transport.channel import RecordBatch
 from penstock.lab.agents.transport.link import Link
 
 Clock = Callable[[], float]
 
 
 class Outbox:
-    """Gives parcels to receivers in turn; one that has its window full is passed over.
+    """Gives batches to receivers in turn; one that has its window full is passed over.
 
     ``targets`` the links to those that may get records now · ``window`` records that each of so
     many receivers may have that are not done · ``siblings`` how many instances the receivers'
@@ -33,7 +33,7 @@ class Outbox:
         self._siblings = siblings
         self._clock = clock
         self._turn = turn
-        self._waiting: deque[Parcel] = deque()
+        self._waiting: deque[RecordBatch] = deque()
         self._clear = asyncio.Event()
         self._clear.set()
         self._blocked_since: float | None = None
@@ -58,22 +58,22 @@ class Outbox:
         room = self._window(len(links)) * len(links)
         return sum(link.out.records for link in links) / room if room else 0.0
 
-    def put(self, parcel: Parcel) -> None:
-        """Send a parcel as soon as somebody can take it."""
-        self._waiting.append(parcel)
+    def put(self, batch: RecordBatch) -> None:
+        """Send a batch as soon as somebody can take it."""
+        self._waiting.append(batch)
         self.flush()
 
-    def put_back(self, parcels: Sequence[Parcel]) -> None:
-        """The same for parcels whose receiver is gone; they come first."""
-        self._waiting.extendleft(reversed(parcels))
+    def put_back(self, batches: Sequence[RecordBatch]) -> None:
+        """Send batches whose receiver is gone to others, before all that wait."""
+        self._waiting.extendleft(reversed(batches))
         self.flush()
 
     def flush(self) -> None:
         """Send what can be sent now."""
         while self._waiting and (link := self._next()) is not None:
-            parcel = self._waiting.popleft()
-            link.records(parcel, self._siblings())
-            self.sent += parcel.records
+            batch = self._waiting.popleft()
+            link.records(batch, self._siblings())
+            self.sent += batch.records
         if not self._waiting:
             self._clear.set()
             if self._blocked_since is not None:

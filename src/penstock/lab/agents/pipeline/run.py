@@ -12,26 +12,29 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, InputError
 from penstock.decentralized import Address, wired
-from penstock.lab.agents.pipeline.operators import SINK, SOURCE
-from penstock.lab.agents.pipeline.outcome import Action, Outcome, Sample
-from penstock.lab.agents.pipeline.plan import Plan
-from penstock.lab.agents.pipeline.process import address_of
-from penstock.lab.agents.pipeline.sites import HOST_ENDED, Post, opened
+from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Pipeline
+from penstock.lab.agents.pipeline.result import PipelineRunResult, PipelineSample
+from penstock.lab.agents.pipeline.sites import HOST_ENDED, AgentSite, HostConnection, opened
+from penstock.lab.agents.processes.host import AgentAction
+from penstock.lab.agents.transport.wire import read_address
 from penstock.workloads.cosine import Cosine
 
 SAMPLE_SECONDS = 1.0
 START_SECONDS = 60.0
 QUIET_SECONDS = 20.0
 COUNTED_PER_SECOND = 200_000  # records that the sink accounts for at the end, at the very least
-Watch = Callable[[Sample], None]
+Watch = Callable[[PipelineSample], None]
 Say = Callable[[str], None]
 
 
-async def run(plan: Plan, watch: Watch = lambda _: None, say: Say = lambda _: None) -> Outcome:
+async def run(
+    plan: PipelineRunSettings, watch: Watch = lambda _: None, say: Say = lambda _: None
+) -> PipelineRunResult:
     """Run it all; whatever happens, no process is left."""
     async with started(plan, say) as running:
         await running.load(watch)
@@ -39,7 +42,7 @@ async def run(plan: Plan, watch: Watch = lambda _: None, say: Say = lambda _: No
 
 
 @asynccontextmanager
-async def started(plan: Plan, say: Say = lambda _: None) -> AsyncIterator[Running]:
+async def started(plan: PipelineRunSettings, say: Say = lambda _: None) -> AsyncIterator[Running]:
     """All first instances at work, the load not begun."""
     running = Running(plan, say)
     setup = {
@@ -49,18 +52,18 @@ async def started(plan: Plan, say: Say = lambda _: None) -> AsyncIterator[Runnin
         "patience": plan.patience,
         "most": plan.most,
     }
-    async with opened(plan.sites, setup, running.told) as posts:
-        await running.begin(posts)
+    async with opened(plan.sites, setup, running.told) as hosts:
+        await running.begin(hosts)
         yield running
 
 
 class Running:
     """A run under way."""
 
-    def __init__(self, plan: Plan, say: Say) -> None:
+    def __init__(self, plan: PipelineRunSettings, say: Say) -> None:
         self._plan = plan
         self._say = say
-        self._posts: list[Post] = []
+        self._hosts: list[HostConnection] = []
         self._clock = asyncio.get_running_loop().time
         self._begun: float | None = None
         self._sites: dict[Address, int] = {}  # of the instances that live
@@ -72,25 +75,25 @@ class Running:
         self._rested: set[Address] = set()
         self._problem: str | None = None
         self._changed = asyncio.Event()
-        self._samples: list[Sample] = []
-        self._actions: list[Action] = []
+        self._samples: list[PipelineSample] = []
+        self._actions: list[AgentAction] = []
         self._ending = False
         self._sink = 0, self._clock()
         self._rate = 0.0
 
     # ---- what can be done to it --------------------------------------------------------------
 
-    async def begin(self, posts: list[Post]) -> None:
+    async def begin(self, hosts: list[HostConnection]) -> None:
         """Start the first instances and give each its view."""
-        self._posts = posts
+        self._hosts = hosts
         instances = wired(self._plan.pipeline.sizes, self._plan.pipeline.edges)
         names = self._plan.pipeline.names
         at: dict[int, list[list[Any]]] = {}
         for address in instances:
-            place = (names.index(address.operator) + address.serial) % len(posts)
+            place = (names.index(address.operator) + address.serial) % len(hosts)
             at.setdefault(place, []).append(list(address))
         for number, addresses in at.items():
-            posts[number].order({"start": addresses})
+            hosts[number].order({"start": addresses})
         await self.until(lambda: len(self._places) == len(instances), START_SECONDS, "all started")
         for address, me in instances.items():
             views = [[self._document(a) for a in sorted(view)] for view in (me.succs, me.preds)]
@@ -100,12 +103,12 @@ class Running:
     def order(self, who: Address, what: dict[str, Any]) -> None:
         """Tell an instance to do something; what a user of the protocol may do, for tests."""
         if who in self._sites:
-            self._posts[self._sites[who]].order({"to": list(who), "order": what})
+            self._hosts[self._sites[who]].order({"to": list(who), "order": what})
 
     def kill(self, who: Address) -> None:
         """Kill an instance, as a crash would."""
         self._note(who, "killed")
-        self._posts[self._sites[who]].order({"kill": list(who)})
+        self._hosts[self._sites[who]].order({"kill": list(who)})
 
     def go(self) -> None:
         """The load begins."""
@@ -135,7 +138,7 @@ class Running:
                 self.kill(who)
                 to_kill = None
 
-    async def reckon(self) -> Outcome:
+    async def reckon(self) -> PipelineRunResult:
         """Let actions end, and count."""
         seconds = self.now
         await self._rest()
@@ -151,7 +154,7 @@ class Running:
         counts: Counter[str] = Counter()
         for report in self._reports.values():
             counts.update(report["counts"])
-        return Outcome(
+        return PipelineRunResult(
             emitted=sum(sent.values()),
             **self._audit,
             seconds=seconds,
@@ -182,7 +185,7 @@ class Running:
         return len(self._drained) == self._plan.pipeline.sources
 
     @property
-    def actions(self) -> list[Action]:
+    def actions(self) -> list[AgentAction]:
         """What happened so far."""
         return self._actions
 
@@ -201,7 +204,7 @@ class Running:
         if said.get("event") == HOST_ENDED:
             self._host_ended(site)
             return
-        who, life = address_of(said["from"]), said.get("life", 1)
+        who, life = read_address(said["from"]), said.get("life", 1)
         match said:
             case {"report": dict(report)}:
                 if who.operator == SINK:
@@ -227,7 +230,7 @@ class Running:
             case {"event": "duplicates", "count": int(count)}:
                 self._note(who, f"duplicates {count}")
             case {"event": "lost a peer", "peer": list(peer)}:
-                self._note(who, f"lost {address_of(peer)}")
+                self._note(who, f"lost {read_address(peer)}")
             case {"event": "ends", "why": str(why)}:
                 self._note(who, f"ends: {why}")
             case {"event": str(event)}:
@@ -272,9 +275,9 @@ class Running:
         found = [a for name in names for a in self.living(name) if a.keeper == (kind == "keeper")]
         return random.Random(self._plan.seed).choice(found) if found else None
 
-    def _sample(self, now: float, offered: float) -> Sample:
+    def _sample(self, now: float, offered: float) -> PipelineSample:
         sizes = {o.name: len(self.living(o.name)) for o in self._plan.pipeline.operators}
-        sample = Sample(time=now, offered=offered, delivered=self._rate, instances=sizes)
+        sample = PipelineSample(time=now, offered=offered, delivered=self._rate, instances=sizes)
         self._samples.append(sample)
         return sample
 
@@ -292,4 +295,36 @@ class Running:
         return [*address, *self._places[address]]
 
     def _note(self, who: Address, what: str) -> None:
-        self._actions.append(Action(time=round(self.now, 3), instance=str(who), what=what))
+        self._actions.append(AgentAction(time=round(self.now, 3), instance=str(who), what=what))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRunSettings:
+    """A run of agents.
+
+    ``most`` instances that a site can hold · ``patience`` seconds of silence after which a peer is
+    dialled again · ``grace`` seconds after the load within which everything must be done · ``kill``
+    which instance is killed half-way: any but a keeper, a keeper, or none.
+    """
+
+    pipeline: Pipeline = field(default_factory=Pipeline)
+    sites: tuple[AgentSite, ...] = (AgentSite(),)
+    seed: int = 0
+    most: int = 100
+    patience: float = 5.0
+    grace: float = 120.0
+    kill: Literal["any", "keeper"] | None = None
+
+    def __post_init__(self) -> None:
+        first = sum(self.pipeline.sizes.values())
+        if not self.sites:
+            raise InputError("a run needs a site; 127.0.0.1 is one")
+        if self.most * len(self.sites) < first:
+            raise InputError(
+                f"{first} instances at the start, but room for {self.most} at each of "
+                f"{len(self.sites)} sites; give --most"
+            )
+        if not self.patience > 0.0 or not self.grace > 0.0:
+            raise InputError(
+                f"patience {self.patience} and grace {self.grace} must be above 0 seconds"
+            )

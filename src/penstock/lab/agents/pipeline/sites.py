@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
-import json
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.core.errors import InputError
-from penstock.lab.agents.pipeline.process import MOST_LINE
+from penstock.lab.agents.processes.lines import LineProcess
 
 HOST = "penstock.lab.agents.pipeline.host"
 HOST_ENDED = "host ended"
@@ -22,19 +20,19 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class AgentSite:
     """A machine: the address that its instances listen at, and the command that leads there.
 
-    >>> Site.of("10.1.0.2=ip netns exec b")
-    Site(address='10.1.0.2', prefix=('ip', 'netns', 'exec', 'b'))
+    >>> AgentSite.of("10.1.0.2=ip netns exec b")
+    AgentSite(address='10.1.0.2', prefix=('ip', 'netns', 'exec', 'b'))
     """
 
     address: str = "127.0.0.1"
     prefix: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, text: str) -> Site:
-        """From ``ADDRESS`` or ``ADDRESS=COMMAND``."""
+    def of(cls, text: str) -> AgentSite:
+        """The site that ``ADDRESS`` or ``ADDRESS=COMMAND`` names."""
         address, _, command = text.partition("=")
         return cls(address=address.strip(), prefix=tuple(command.split()))
 
@@ -48,69 +46,58 @@ class Site:
             ) from None
 
 
-class Post:
-    """The runner's line to the host of one site."""
+class HostConnection:
+    """The runner's connection to the host of one site."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: LineProcess) -> None:
         self._process = process
 
     def order(self, document: Mapping[str, Any]) -> None:
         """Tell the host to do something."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(document).encode() + b"\n")
+        self._process.order(document)
 
     async def listen(self, tell: Tell) -> None:
         """Pass on what the host says, until it ends."""
-        assert self._process.stdout is not None
-        while (line := await self._process.stdout.readline()).endswith(b"\n"):
-            tell(json.loads(line))
+        async for said in self._process.said():
+            tell(said)
         tell({"event": HOST_ENDED})
 
     async def end(self) -> None:
         """End the site: every process there, then its host."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._process.close()
         try:
             async with asyncio.timeout(END_SECONDS):
                 await self._process.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            self._process.kill()
             await self._process.wait()
 
 
 @asynccontextmanager
 async def opened(
-    sites: Sequence[Site], setup: Mapping[str, Any], tell: Callable[[int, dict[str, Any]], None]
-) -> AsyncIterator[list[Post]]:
-    """A host at every site, and none afterwards; ``tell`` gets the site's number and what is said.
+    sites: Sequence[AgentSite],
+    setup: Mapping[str, Any],
+    tell: Callable[[int, dict[str, Any]], None],
+) -> AsyncIterator[list[HostConnection]]:
+    """A host at every site, and none afterwards.
 
-    Hosts lead sessions of their own, so that Ctrl-C reaches the runner alone.
+    ``tell`` gets the number of the site and what is said there.
     """
-    posts: list[Post] = []
+    hosts: list[HostConnection] = []
     tasks: list[asyncio.Task[None]] = []
     try:
         for number, site in enumerate(sites):
-            process = await asyncio.create_subprocess_exec(
-                *site.prefix,
-                sys.executable,
-                "-m",
-                HOST,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                limit=MOST_LINE,
-            )
-            post = Post(process)
-            posts.append(post)
+            process = await LineProcess.start(*site.prefix, sys.executable, "-m", HOST)
+            host = HostConnection(process)
+            hosts.append(host)
             own = {"listen": site.address, "number": number, "hosts": len(sites)}
-            post.order({**setup, **own})
+            host.order({**setup, **own})
 
             def said(document: dict[str, Any], number: int = number) -> None:
                 tell(number, document)
 
-            tasks.append(asyncio.create_task(post.listen(said)))
-        yield posts
+            tasks.append(asyncio.create_task(host.listen(said)))
+        yield hosts
     finally:
-        await asyncio.gather(*(post.end() for post in posts))
+        await asyncio.gather(*(host.end() for host in hosts))
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -7,47 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from penstock.decentralized.messages import Address, Message
 from penstock.lab.agents.protocol.membership import Membership
-from penstock.lab.agents.transport.channel import Done, Parcel
+from penstock.lab.agents.protocol.setup import AgentSetup
+from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.handshake import Hello, Verdict
 from penstock.lab.agents.transport.link import Dial, Link
 from penstock.lab.agents.transport.reception import Reception
-from penstock.lab.agents.transport.wire import Place, Places, encode
+from penstock.lab.agents.transport.wire import Places, encode
 
 Tell = Callable[[dict[str, Any]], None]
 """Says something that somebody may like to see; nobody decides by it."""
-
-
-class Seat(Protocol):
-    """Who an instance is: see ``penstock.lab.agents.pipeline.setup.Setup``."""
-
-    @property
-    def address(self) -> Address:
-        """Its address."""
-
-    @property
-    def place(self) -> Place:
-        """Where it listens."""
-
-    @property
-    def secret(self) -> bytes:
-        """What all of a run know."""
-
-    @property
-    def life(self) -> int:
-        """Which process at its address it is."""
-
-    @property
-    def creator(self) -> tuple[Address, Place] | None:
-        """Who will start it; ``None`` for the first instances of a run."""
-
-    @property
-    def patience(self) -> float:
-        """Seconds of silence after which a peer is dialled again."""
 
 
 class Carrier(Protocol):
@@ -66,7 +39,7 @@ class Carrier(Protocol):
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
         """Records came; ``done`` is to be called when they are."""
 
-    def returned(self, parcels: list[Parcel]) -> None:
+    def returned(self, batches: list[RecordBatch]) -> None:
         """Records whose receiver is gone: others are to get them."""
 
 
@@ -77,19 +50,19 @@ class Peers:
     """
 
     def __init__(
-        self, seat: Seat, carrier: Carrier, *, dial: Dial, tell: Tell, counts: Counter[str]
+        self, setup: AgentSetup, carrier: Carrier, *, dial: Dial, tell: Tell, counts: Counter[str]
     ) -> None:
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.all_know = asyncio.Event()
         self.links: dict[Address, Link] = {}
         self.counts = counts
-        self.membership = Membership(seat.address, self._post, counts)
-        self.reception = Reception(self, seat.secret, counts)
-        self._seat = seat
+        self.membership = Membership(setup.address, self._post, counts)
+        self.reception = Reception(self, setup.secret, counts)
+        self._setup = setup
         self._carrier = carrier
         self._dial = dial
         self._tell = tell
-        self._places: Places = {seat.address: seat.place}
+        self._places: Places = {setup.address: setup.place}
         self._channels: Counter[Address] = Counter()
         self._gone: dict[Address, int] = {}  # peers that were given up, and in which life
 
@@ -97,9 +70,9 @@ class Peers:
 
     def join(self) -> None:
         """Listen to whoever will start it, to notice when it is gone."""
-        if self._seat.creator is not None:
-            self._places.update([self._seat.creator])
-            self._link(self._seat.creator[0])
+        if self._setup.creator is not None:
+            self._places.update([self._setup.creator])
+            self._link(self._setup.creator[0])
 
     def begin(self, succs: Places, preds: Places) -> None:
         """Start with a given view."""
@@ -129,12 +102,24 @@ class Peers:
         """Whether peers are done with all that they were sent."""
         return all(link.out.empty for link in self.links.values())
 
+    async def run(self, *work: Coroutine[Any, Any, None]) -> str:
+        """Do the agent's work until it has to end; returns the reason."""
+        tasks = [asyncio.create_task(each) for each in work]
+        for task in tasks:
+            task.add_done_callback(self._fail)
+        try:
+            return await self.ended
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.close()
+
     def end(self, why: str) -> None:
         """It has to end."""
         if not self.ended.done():
             self.ended.set_result(why)
 
-    def fail(self, task: asyncio.Task[Any]) -> None:
+    def _fail(self, task: asyncio.Task[Any]) -> None:
         """A fault of ours must end the instance, not leave it half alive."""
         problem = None if task.cancelled() else task.exception()
         if problem is not None and not self.ended.done():
@@ -151,9 +136,9 @@ class Peers:
     def hello(self, peer: Address) -> Hello:
         """Who it is to a peer."""
         return Hello(
-            sender=self._seat.address,
-            place=self._seat.place,
-            life=self._seat.life,
+            sender=self._setup.address,
+            place=self._setup.place,
+            life=self._setup.life,
             channel=self._channels[peer],
             role=self.membership.role_to(peer),
             receiver=peer,
@@ -164,7 +149,7 @@ class Peers:
         self._carrier.answered()
         self._tidy(peer)
 
-    def lost(self, peer: Address, life: int | None, parcels: list[Parcel]) -> None:
+    def lost(self, peer: Address, life: int | None, batches: list[RecordBatch]) -> None:
         """A peer is gone: others get its records.
 
         An instance that has not started ends when its creator is gone. So does one that has nobody
@@ -173,24 +158,24 @@ class Peers:
         del self.links[peer]
         started, orphan = self._started, self._orphaned_by(peer)
         known = peer in self.membership.neighbours
-        if known or parcels or orphan:
+        if known or batches or orphan:
             self.counts["peers lost"] += 1
             self._gone[peer] = life or 1
             self.reception.forget(peer)
             self._tell({"event": "lost a peer", "peer": list(peer)})
         self.membership.lost(peer)
-        self._carrier.returned(parcels)
+        self._carrier.returned(batches)
         self._settle()
         if orphan:
             self.end("its creator is gone")
         elif started and known and self._carrier.stranded:
             self.end("cut off")
 
-    def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
+    def restarted(self, peer: Address, batches: list[RecordBatch]) -> None:
         """A new process is at a peer's address, and knows nothing of what it had created."""
         self._tell({"event": "met a new process", "peer": list(peer)})
         self.membership.restarted(peer)
-        self._carrier.returned(parcels)
+        self._carrier.returned(batches)
         if self._orphaned_by(peer):
             self.end("its creator is gone")
 
@@ -203,11 +188,11 @@ class Peers:
     @property
     def life(self) -> int:
         """Which process at its address it is."""
-        return self._seat.life
+        return self._setup.life
 
     def admit(self, hello: Hello) -> Verdict:
         """Whether a peer may come in; a keeper that is back and its neighbours meet by this."""
-        if hello.receiver != self._seat.address:
+        if hello.receiver != self._setup.address:
             return "stranger"
         if self._gone.get(hello.sender, 0) >= hello.life:
             return "gone"
@@ -235,7 +220,7 @@ class Peers:
         return self.membership.me.phase != "inactive"
 
     def _orphaned_by(self, peer: Address) -> bool:
-        creator = self._seat.creator
+        creator = self._setup.creator
         return not self._started and creator is not None and peer == creator[0]
 
     def _post(self, to: Address, message: Message) -> None:
@@ -250,8 +235,8 @@ class Peers:
                 peer,
                 self._places[peer],
                 dial=self._dial,
-                secret=self._seat.secret,
-                patience=self._seat.patience,
+                secret=self._setup.secret,
+                patience=self._setup.patience,
                 counts=self.counts,
             )
         return self.links[peer]

@@ -18,7 +18,7 @@ Done = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parcel:
+class RecordBatch:
     """Records that were sent: ``ids``, and what to call when they are done."""
 
     ids: bytes
@@ -35,7 +35,7 @@ class Outgoing:
 
     def __init__(self) -> None:
         self._last = 0
-        self._frames: dict[int, tuple[bytes, Parcel | None]] = {}
+        self._frames: dict[int, tuple[bytes, RecordBatch | None]] = {}
         self.records = 0
 
     @property
@@ -50,28 +50,28 @@ class Outgoing:
         self._frames[self._last] = made, None
         return made
 
-    def parcel(self, parcel: Parcel, siblings: int) -> bytes:
+    def batch(self, batch: RecordBatch, siblings: int) -> bytes:
         """Records as the next frame."""
         self._last += 1
-        made = records_frame(self._last, siblings, parcel.ids)
-        self._frames[self._last] = made, parcel
-        self.records += parcel.records
+        made = records_frame(self._last, siblings, batch.ids)
+        self._frames[self._last] = made, batch
+        self.records += batch.records
         return made
 
     def done(self, number: int) -> None:
         """The receiver is done with a frame; hearing it twice changes nothing."""
-        _, parcel = self._frames.pop(number, (b"", None))
-        if parcel is not None:
-            self.records -= parcel.records
-            parcel.done()
+        _, batch = self._frames.pop(number, (b"", None))
+        if batch is not None:
+            self.records -= batch.records
+            batch.done()
 
     def frames(self) -> list[bytes]:
         """What is not done, in order, to be sent again."""
         return [made for made, _ in self._frames.values()]
 
-    def parcels(self) -> list[Parcel]:
+    def batches(self) -> list[RecordBatch]:
         """The records that are not done, for another receiver."""
-        return [parcel for _, parcel in self._frames.values() if parcel is not None]
+        return [batch for _, batch in self._frames.values() if batch is not None]
 
 
 class Incoming:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.transport import handshake
-from penstock.lab.agents.transport.channel import Outgoing, Parcel
+from penstock.lab.agents.transport.channel import Outgoing, RecordBatch
 from penstock.lab.agents.transport.frames import (
     MOST_BYTES,
     FrameError,
@@ -54,10 +54,10 @@ class Owner(Protocol):
     def answered(self, peer: Address) -> None:
         """Something that was sent to a peer is done."""
 
-    def lost(self, peer: Address, life: int | None, parcels: list[Parcel]) -> None:
+    def lost(self, peer: Address, life: int | None, batches: list[RecordBatch]) -> None:
         """A peer is gone; these records it was sent are not done."""
 
-    def restarted(self, peer: Address, parcels: list[Parcel]) -> None:
+    def restarted(self, peer: Address, batches: list[RecordBatch]) -> None:
         """A new process is at a peer's address, and knows nothing."""
 
     def fenced(self, by: Address) -> None:
@@ -97,9 +97,9 @@ class Link:
         """Send a message; returns at once."""
         self._write(self.out.message(body))
 
-    def records(self, parcel: Parcel, siblings: int) -> None:
+    def records(self, batch: RecordBatch, siblings: int) -> None:
         """Send records; returns at once."""
-        self._write(self.out.parcel(parcel, siblings))
+        self._write(self.out.batch(batch, siblings))
 
     def close(self) -> None:
         """No more is sent, and its owner hears nothing more of it."""
@@ -184,9 +184,9 @@ class Link:
     def _meet(self, life: int) -> None:
         before, self._life = self._life, life
         if before not in (None, life):
-            parcels, self.out = self.out.parcels(), Outgoing()
+            batches, self.out = self.out.batches(), Outgoing()
             self._broken = False
-            self._owner.restarted(self.peer, parcels)
+            self._owner.restarted(self.peer, batches)
 
     async def _ended(self, frames: FrameReader, writer: Writer) -> bool:
         """Listen to answers until the peer says that it ends, or the connection breaks."""
@@ -225,8 +225,8 @@ class Link:
         self._owner.answered(self.peer)
 
     def _give_up(self) -> None:
-        parcels, self.out = self.out.parcels(), Outgoing()
-        self._owner.lost(self.peer, self._life, parcels)
+        batches, self.out = self.out.batches(), Outgoing()
+        self._owner.lost(self.peer, self._life, batches)
 
 
 async def _expect(frames: FrameReader, kind: Kind) -> bytes:

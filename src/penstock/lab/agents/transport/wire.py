@@ -38,7 +38,7 @@ def place_document(address: Address, places: Mapping[Address, Place]) -> list[An
 
 
 def read_place(document: Any) -> tuple[Address, Place]:
-    """The same, read and checked.
+    """An instance and its place from a plain value, checked.
 
     >>> read_place(["A", 3, "127.0.0.1", 4000])
     (Address(operator='A', serial=3), Place(host='127.0.0.1', port=4000))
@@ -52,6 +52,15 @@ def read_place(document: Any) -> tuple[Address, Place]:
         ):
             return Address(operator, serial), Place(host, port)
     raise Malformed(f"{document!r:.60} is no instance")
+
+
+def read_address(document: Any) -> Address:
+    """An address, from a plain value of our own.
+
+    >>> read_address(["A", 3])
+    Address(operator='A', serial=3)
+    """
+    return Address(str(document[0]), int(document[1]))
 
 
 def encode(message: Message, places: Mapping[Address, Place]) -> bytes:

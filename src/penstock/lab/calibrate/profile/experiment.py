@@ -28,10 +28,14 @@ class Detail:
 class Experiment:
     """One run of a query, on executors that were warm when it began.
 
-    ``batches`` oldest first, moments of idleness included · ``stages`` by batch · ``executors``
-    all that were there at any time, ``rescales`` the actions that changed their number ·
-    ``tasks`` by stage id, where they were read · ``cpu`` pairs of the share of time that an
-    executor had a task and the share of its CPU that it used · ``details`` by batch.
+    batches: oldest first, moments of idleness included
+    stages: by batch
+    executors: all that were there at any time
+    rescales: the actions that changed their number
+    tasks: by stage id, where they were read
+    cpu: pairs of the share of time that an executor had a task and the share of its CPU that
+        it used
+    details: by batch, what its progress document tells beyond ``Batch``
     """
 
     batches: tuple[Batch, ...]
@@ -55,7 +59,7 @@ class Experiment:
 
 
 def detail_of(progress: Mapping[str, Any]) -> Detail:
-    """Of a progress document (``StreamingQueryProgress.json``)."""
+    """The detail in a progress document (``StreamingQueryProgress.json``)."""
     millis = progress.get("durationMs", {})
     operators = progress.get("stateOperators", [])
     return Detail(

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.profile import states
-from penstock.lab.calibrate.profile.driver import (
-    Driver,
+from penstock.lab.calibrate.profile import fit_states
+from penstock.lab.calibrate.profile.experiment import Experiment
+from penstock.lab.calibrate.profile.fit_driver import (
+    DriverCosts,
     driver_of,
     expected,
     first_of_stage,
     modelled,
     noise_of,
 )
-from penstock.lab.calibrate.profile.executors import NewTask, executor_of
-from penstock.lab.calibrate.profile.experiment import Experiment
+from penstock.lab.calibrate.profile.fit_executors import NewTask, executor_of
+from penstock.lab.calibrate.profile.fit_stages import Costs, Output, costs_of, output_of
 from penstock.lab.calibrate.profile.lineup import Lineup, line_up
-from penstock.lab.calibrate.profile.stages import Costs, Output, costs_of, output_of
 from penstock.simulator.microbatch.profile import (
     ExecutorProfile,
     QueryProfile,
@@ -82,7 +82,7 @@ def fit(
     different sizes on different numbers of executors tell most.
     """
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
-    lineup, held = states.with_state(line_up(ran))
+    lineup, held = fit_states.with_state(line_up(ran))
     _check_sources(lineup, sources)
     costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
     said = [modelled(row, costs) for row in lineup.settled]
@@ -194,7 +194,7 @@ def _empty_batch(experiments: Sequence[Experiment], notes: list[str]) -> bool:
 def _notes(
     lineup: Lineup,
     costs: Sequence[Costs],
-    driver: Driver,
+    driver: DriverCosts,
     held: Mapping[int, StateProfile],
     outputs: Sequence[Output | None],
     *,
@@ -230,7 +230,7 @@ def _notes(
 
 
 def _errors(
-    lineup: Lineup, costs: Sequence[Costs], driver: Driver, outputs: Sequence[Output | None]
+    lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, outputs: Sequence[Output | None]
 ) -> dict[str, float]:
     errors = {"planning": driver.error}
     for name, c, output in zip(lineup.names, costs, outputs, strict=True):
@@ -242,7 +242,7 @@ def _errors(
 
 
 def _explained(
-    lineup: Lineup, costs: Sequence[Costs], driver: Driver, noise: float
+    lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, noise: float
 ) -> tuple[Explained, ...]:
     draws = np.random.default_rng(0)
     groups: dict[int, list[tuple[float, float]]] = {}

@@ -17,13 +17,16 @@ LEAST_BATCHES = 12  # settled ones, to make a profile of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class LinedUpBatch:
     """One batch: by role its stage, the records that it read and its tasks (none: not read).
 
-    ``executors`` while it ran · ``settled`` they were all warm, none came or went · ``before``
-    the batch before it in the same run, ``None`` if that is not known · ``first`` of its query ·
-    ``run`` the place of its experiment · ``detail`` of it, where known · ``state`` rows before
-    it by role, once they have been told apart.
+    executors: how many there were while it ran
+    settled: whether they were all warm and none came or went
+    before: the batch before it in the same run, ``None`` if that is not known
+    first: whether it is the first of its query
+    run: the place of its experiment
+    detail: what its progress document tells more, where known
+    state: rows before it by role, once they have been told apart
     """
 
     run: int
@@ -50,11 +53,11 @@ class Lineup:
     sources: tuple[int | None, ...]
     upstream: tuple[tuple[int, ...], ...]
     state: tuple[str, ...]
-    rows: tuple[Ran, ...]
+    rows: tuple[LinedUpBatch, ...]
     incomplete: int
 
     @property
-    def settled(self) -> list[Ran]:
+    def settled(self) -> list[LinedUpBatch]:
         """Batches on warm executors that stayed, with data."""
         return [r for r in self.rows if r.settled and r.batch.rows]
 
@@ -76,7 +79,7 @@ def line_up(experiments: Sequence[Experiment]) -> Lineup:
     if not roles:
         raise InputError("no batch with stages was observed; let the query run for longer")
     alone = sum(r.source is not None for r in roles) == max(len(b.inputs) for b in batches)
-    rows: list[Ran] = []
+    rows: list[LinedUpBatch] = []
     wanted = 0
     for run, experiment in enumerate(experiments):
         found = _rows(run, experiment, numbers[run], roles, alone=alone)
@@ -103,7 +106,7 @@ def line_up(experiments: Sequence[Experiment]) -> Lineup:
 def _rows(
     run: int, experiment: Experiment, number: Mapping[int, int], roles: Sequence[Role], *,
     alone: bool,
-) -> list[Ran]:  # fmt: skip
+) -> list[LinedUpBatch]:  # fmt: skip
     rows = []
     before: Batch | None = None
     unsettled = _unsettled(experiment)
@@ -114,7 +117,7 @@ def _rows(
         if all(len(s) == 1 for s in some):
             mine = tuple(s[0] for s in some)
             rows.append(
-                Ran(
+                LinedUpBatch(
                     run=run,
                     batch=batch,
                     executors=experiment.executors_at(batch.start),
@@ -143,7 +146,7 @@ def _records(batch: Batch, role: Role, stage: Stage, *, alone: bool) -> float:
 
 
 def _upstream(
-    roles: Sequence[Role], names: Sequence[str], rows: Sequence[Ran]
+    roles: Sequence[Role], names: Sequence[str], rows: Sequence[LinedUpBatch]
 ) -> tuple[tuple[int, ...], ...]:
     found: list[tuple[int, ...]] = []
     unread: dict[str, float] = {}

@@ -6,23 +6,23 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock.batches.snapshot import POOL
-from penstock.batches.values import Stage
+from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError
 from penstock.core.model import Change, Slot
 from penstock.lab.calibrate.profile.experiment import Experiment, detail_of
 from penstock.lab.calibrate.profile.fit import Fit, fit
-from penstock.lab.calibrate.profile.plan import (
+from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LEAST_BATCHES,
+    ProfileRun,
     ProfileSpec,
-    Step,
     seconds_of_events,
     steps_of,
 )
@@ -30,9 +30,14 @@ from penstock.lab.queries import nexmark
 from penstock.lab.queries.running import consumed_of
 from penstock.lab.rig import capacity as capacities
 from penstock.lab.rig.capacity_file import Capacity
-from penstock.lab.rig.ending import stopping
 from penstock.lab.rig.rig import Rig
-from penstock.lab.rig.saturation import full_batches
+from penstock.lab.rig.saturation import (
+    Counting,
+    counted_batches,
+    full_batches,
+    lasted,
+    stopping,
+)
 from penstock.simulator.microbatch.profile import VERSION as PROFILE_VERSION
 from penstock.simulator.microbatch.profile import Profile, SourceProfile
 from penstock.spark.engine import SparkEngine
@@ -116,7 +121,7 @@ def _events(
     )
 
 
-def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
+def _run(rig: Rig, spec: ProfileSpec, step: ProfileRun) -> Experiment:
     """One run of a fresh query."""
     query = nexmark.QUERIES[spec.query]
     waiting, seconds = seconds_of_events(step, spec.settings)
@@ -124,7 +129,7 @@ def _run(rig: Rig, spec: ProfileSpec, step: Step) -> Experiment:
     with (
         rig.folder() as folder,
         rig.feed.topics(query, events, backlog=True) as topics,
-        closing(Watch(rig)) as watch,
+        closing(RunWatch(rig)) as watch,
     ):
         running: Any = nexmark.start(
             rig.session(),
@@ -179,7 +184,7 @@ WARMING = 45.0  # seconds that it may go on until new executors are warm
 GIVE_UP = 180.0
 
 
-class Watch:
+class RunWatch:
     """Looks at one run: its engine times actions, the driver tells of stages and tasks."""
 
     def __init__(self, rig: Rig) -> None:
@@ -233,20 +238,26 @@ class Watch:
         )
 
 
-def some_batches(watch: Watch, running: Any, seconds: float) -> None:
+def some_batches(watch: RunWatch, running: Any, seconds: float) -> None:
     """Eight batches after the first, or as many as end in time, but at least three."""
-    while not (full := full_batches(running)[1:]):
-        watch.wait(running)
-    watch.cpu()  # from here on
-    while len(full) < BATCHES:
-        if len(full) >= LEAST_BATCHES and full[-1].end - full[0].start >= seconds:
-            break
-        watch.wait(running)
-        full = full_batches(running)[1:]
+    begun = False
+
+    def enough(batches: Sequence[Batch]) -> bool:
+        nonlocal begun
+        if not begun:
+            watch.cpu()  # from here on
+            begun = True
+        some = len(batches) >= LEAST_BATCHES and lasted(batches) >= seconds
+        return some or len(batches) >= BATCHES
+
+    counting = Counting(
+        enough=enough, skip=1, within=GIVE_UP, hint="raise --cpu-share", wait=watch.wait
+    )
+    counted_batches(running, counting)
     watch.cpu()
 
 
-def resize(watch: Watch, running: Any, step: Step, *, warm: Callable[[], bool]) -> None:
+def resize(watch: RunWatch, running: Any, step: ProfileRun, *, warm: Callable[[], bool]) -> None:
     """Another number of executors. They come during a large batch, which may last, and go between
     two small ones, if there is such a moment.
     """
@@ -270,7 +281,7 @@ def resize(watch: Watch, running: Any, step: Step, *, warm: Callable[[], bool]) 
         watch.wait(running)
 
 
-def until_the_end(watch: Watch, running: Any, wanted: tuple[int, ...], *, quiet: float) -> None:
+def until_the_end(watch: RunWatch, running: Any, wanted: tuple[int, ...], *, quiet: float) -> None:
     """All data, ``wanted`` rows of each source, and ``quiet`` seconds after them."""
     while consumed_of(running.lastProgress) != wanted:
         watch.wait(running)

@@ -34,8 +34,13 @@ from penstock.lab.clusters.standalone.daemons import (
     Post,
     tail,
 )
-from penstock.lab.clusters.standalone.layout import Layout
-from penstock.lab.clusters.standalone.sessions import HOST, LEAN, Driver, settle, spark_conf
+from penstock.lab.clusters.standalone.layout import (
+    Layout,
+    find_hierarchy,
+    group_folders,
+    groups_of,
+)
+from penstock.lab.clusters.standalone.sessions import HOST, Driver, settle, spark_conf
 from penstock.lab.clusters.standalone.spec import ClusterSpec, check_share
 from penstock.lab.clusters.standalone.watch import Executor, ExecutorWatch
 from penstock.lab.host import cgroups, leftovers, processes
@@ -83,7 +88,7 @@ class LocalCluster:
         self._say = say
         self._owner = os.getpid()
         self._used = False
-        self._run: leftovers.Run | None = None
+        self._run: leftovers.OwnedRun | None = None
         self._groups: cgroups.Groups | None = None
         self._nursery = processes.Nursery()
         self._daemons: Daemons | None = None
@@ -144,7 +149,7 @@ class LocalCluster:
         """The private folder of this run: logs, work, local and temporary files."""
         return self._running().folder
 
-    def _running(self) -> leftovers.Run:
+    def _running(self) -> leftovers.OwnedRun:
         if self._run is None:
             raise EngineError("the cluster is not running: call start(), or use it in a with block")
         return self._run
@@ -209,15 +214,8 @@ class LocalCluster:
 
     def environment(self) -> dict[str, str]:
         """Environment variables for a process that is to create a session from :meth:`conf`."""
-        return {
-            leftovers.RUN_VARIABLE: self._running().id,
-            "JAVA_HOME": str(self._java.home),
-            "SPARK_HOME": str(self._spark),
-            "SPARK_LOCAL_IP": self.host,
-            "SPARK_LAUNCHER_OPTS": " ".join([*LEAN, "-XX:-UsePerfData"]),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-        }
+        self._running()
+        return self._layout.driver_environment()
 
     def conf(self, *, start_with: int = 1) -> dict[str, str]:
         """Spark configuration for an application that begins with ``start_with`` executors.
@@ -286,8 +284,8 @@ class LocalCluster:
         begun = time.monotonic()
         cache = leftovers.cache_folder()
         leftovers.clean(cache, self._say)
-        hierarchy = self._find_hierarchy()
-        self._run = leftovers.open_run(cache, lambda id: _group_folders(hierarchy, id))
+        hierarchy, self.why_unlimited = find_hierarchy(self.spec.cpu_share)
+        self._run = leftovers.open_run(cache, lambda id: group_folders(hierarchy, id))
         atexit.register(self._stop, save=False)
         self._signals.take()
         try:
@@ -363,48 +361,20 @@ class LocalCluster:
         except subprocess.TimeoutExpired:
             return False
 
-    # ---- the daemons -----------------------------------------------------------------------
-
-    def _find_hierarchy(self) -> cgroups.Hierarchy | None:
-        """Where control groups can be made; if nowhere, say so in ``why_unlimited``."""
-        meaning = (
-            f"executors run without a CPU limit and compete for the {os.cpu_count()} cores of this "
-            "machine, so figures for more executors than cores mean little"
-        )
-        if self.spec.cpu_share is None:
-            self.why_unlimited = f"No CPU share was asked for: {meaning}."
-            return None
-        found = cgroups.probe()
-        if found.hierarchy is None:
-            reason = found.reason[0].upper() + found.reason[1:]
-            self.why_unlimited = f"{reason}: {meaning}. To get limits, {found.fix}."
-        return found.hierarchy
-
     def _lay_out(self, cache: Path, hierarchy: cgroups.Hierarchy | None) -> Layout:
         """Fill the run's folder and make its control groups."""
         run = self._running()
-        if hierarchy is not None:
-            groups = cgroups.Groups(hierarchy=hierarchy, name=_group(run.id))
+        groups = groups_of(hierarchy, run.id)
+        if groups is not None:
             groups.create()
             self._groups = groups
-        lists = run.folder / "classes"
         layout = Layout(
             run=run,
             java=self._java,
             spark=self._spark,
-            data=class_data(self._java, self._spark, cache=cache, lists=lists),
+            data=class_data(self._java, self._spark, cache=cache, lists=run.folder / "classes"),
             host=self.host,
-            groups=() if self._groups is None else self._groups.folders,
+            groups=() if groups is None else groups.folders,
         )
         layout.make()
         return layout
-
-
-def _group(run_id: str) -> str:
-    return f"penstock-{run_id}"
-
-
-def _group_folders(hierarchy: cgroups.Hierarchy | None, run_id: str) -> tuple[Path, ...]:
-    if hierarchy is None:
-        return ()
-    return cgroups.Groups(hierarchy=hierarchy, name=_group(run_id)).folders

@@ -1,15 +1,16 @@
-"""The folder of a cluster, and what its master and workers are started with."""
+"""The folder and the control groups of a cluster, and what its processes are started with."""
 
 from __future__ import annotations
 
 import os
 import socket
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.lab.clusters.standalone.daemons import Role
 from penstock.lab.clusters.standalone.sessions import DRIVER_LOG, EXECUTOR_LOG, GATES, HOST, LEAN
-from penstock.lab.host import leftovers
+from penstock.lab.host import cgroups, leftovers
 from penstock.lab.host.java import ClassData, Java, class_path
 
 FOLDERS = ("logs", "work", "local", "tmp", "gates", "executors", "classes", "java/bin")
@@ -24,7 +25,7 @@ class Layout:
     ``host`` the cluster's address · ``groups`` the control groups of executors.
     """
 
-    run: leftovers.Run
+    run: leftovers.OwnedRun
     java: Java
     spark: Path
     data: ClassData
@@ -70,6 +71,18 @@ class Layout:
             *arguments,
         ]
 
+    def driver_environment(self) -> dict[str, str]:
+        """Environment of a process that is to create a session on the cluster."""
+        return {
+            leftovers.RUN_VARIABLE: self.run.id,
+            "JAVA_HOME": str(self.java.home),
+            "SPARK_HOME": str(self.spark),
+            "SPARK_LOCAL_IP": self.host,
+            "SPARK_LAUNCHER_OPTS": " ".join([*LEAN, "-XX:-UsePerfData"]),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+
     def environment(self) -> dict[str, str]:
         """Environment of master and workers, which executors inherit and the shim reads."""
         folder, data = self.run.folder, self.data
@@ -91,3 +104,34 @@ class Layout:
             "PENSTOCK_ARCHIVE": str(data.archive) if data.usable else "",
             GATES: str(folder / "gates"),
         }
+
+
+# The control groups of a cluster's executors.
+
+
+def find_hierarchy(cpu_share: float | None) -> tuple[cgroups.Hierarchy | None, str | None]:
+    """Where control groups can be made; if nowhere, why executors have no limit."""
+    meaning = (
+        f"executors run without a CPU limit and compete for the {os.cpu_count()} cores of this "
+        "machine, so figures for more executors than cores mean little"
+    )
+    if cpu_share is None:
+        return None, f"No CPU share was asked for: {meaning}."
+    found = cgroups.probe()
+    if found.hierarchy is not None:
+        return found.hierarchy, None
+    reason = found.reason[0].upper() + found.reason[1:]
+    return None, f"{reason}: {meaning}. To get limits, {found.fix}."
+
+
+def groups_of(hierarchy: cgroups.Hierarchy | None, run_id: str) -> cgroups.Groups | None:
+    """The control groups of a run; ``None`` where there can be none."""
+    if hierarchy is None:
+        return None
+    return cgroups.Groups(hierarchy=hierarchy, name=f"penstock-{run_id}")
+
+
+def group_folders(hierarchy: cgroups.Hierarchy | None, run_id: str) -> tuple[Path, ...]:
+    """The folders of a run's control groups."""
+    groups = groups_of(hierarchy, run_id)
+    return () if groups is None else groups.folders

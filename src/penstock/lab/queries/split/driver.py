@@ -31,12 +31,16 @@ STOP = "stop"  # a file that ends the process between two batches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class HopOrder:
     """One hop of a query.
 
-    ``folder`` of its checkpoint and, for the sink, its ``result`` · ``conf`` of its session ·
-    ``listen`` where it answers the controller · ``trigger``, ``window`` and ``span`` seconds ·
-    ``slots`` executors that it may have · ``agents`` whether agents decide on them.
+    folder: for its checkpoint and, of the sink, its ``result``
+    conf: that of its session
+    listen: where it answers the controller
+    trigger, window: seconds between batches, and of an observation
+    span: seconds of event time that a batch covers at most
+    slots: executors that it may have
+    agents: whether agents decide on them
     """
 
     folder: str
@@ -73,7 +77,7 @@ class Order:
         return file
 
     @classmethod
-    def load(cls, file: Path) -> Order:
+    def load(cls, file: Path) -> HopOrder:
         """The order in a file."""
         return cls(**json.loads(file.read_text(encoding="utf-8")))
 
@@ -98,7 +102,7 @@ class Order:
 LOOK = 0.2  # seconds between looks at the order to stop
 
 
-def run(order: Order) -> None:
+def run(order: HopOrder) -> None:
     """Run the hop until it is told to stop."""
     driver = Driver()
     spark = driver.open(f"{order.query}-{order.hop}", order.conf, {}, order.path / "jvm.log")
@@ -121,7 +125,7 @@ def run(order: Order) -> None:
         driver.close()
 
 
-def start(spark: SparkSession, order: Order) -> StreamingQuery:
+def start(spark: SparkSession, order: HopOrder) -> StreamingQuery:
     """Start the hop's query."""
     application = order.application
     result = application.result(spark)
@@ -147,4 +151,4 @@ def start(spark: SparkSession, order: Order) -> StreamingQuery:
 
 
 if __name__ == "__main__":
-    run(Order.load(Path(sys.argv[1])))
+    run(HopOrder.load(Path(sys.argv[1])))

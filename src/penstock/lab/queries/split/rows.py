@@ -64,7 +64,7 @@ def without_repeats(frame: DataFrame, time: str, watermark: float) -> DataFrame:
 
 
 def _as_text(field: StructField) -> StructField:
-    """As it stands in the JSON: times as whole microseconds, decimals as texts; both exact."""
+    """A field as it stands in the JSON: times in whole microseconds, decimals as texts; exact."""
     kind: Any = field.dataType
     if isinstance(kind, TimestampType):
         return StructField(field.name, _long())

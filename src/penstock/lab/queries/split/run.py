@@ -31,7 +31,7 @@ from penstock.lab.kafka.jars import connector_jars
 from penstock.lab.kafka.writer import SPREAD
 from penstock.lab.queries.nexmark_queries import NexmarkQuery, Settings
 from penstock.lab.queries.running import complete_at
-from penstock.lab.queries.split.driver import Order
+from penstock.lab.queries.split.driver import HopOrder
 from penstock.lab.queries.split.hops import SINK, Hop, hops_of, pipeline_of
 from penstock.spark.split.engine import SplitEngine
 from penstock.spark.split.wire import Address, Document, ask
@@ -43,8 +43,8 @@ LOOK = 0.2
 
 
 @dataclass(slots=True)
-class _Child:
-    order: Order
+class _HopProcess:
+    order: HopOrder
     process: subprocess.Popen[bytes] | None = None
 
 
@@ -52,11 +52,13 @@ class _Child:
 class SplitRun:
     """The applications of one query; a context manager that leaves no process behind.
 
-    ``servers`` of Kafka, whose topics ``<prefix>-<table>`` a producer fills · ``partitions`` of
-    the topics between the hops and of their state · ``slots`` executors that each may have ·
-    ``patience`` seconds of event time that a batch may cover; at least what ``events.max_rows``
-    allow for · ``window`` seconds that an observation covers · ``agents`` whether agents beside the
-    executors size the applications, and no controller may.
+    servers: of Kafka, whose topics ``<prefix>-<table>`` a producer fills
+    partitions: of the topics between the hops and of their state
+    slots: executors that each may have
+    patience: seconds of event time that a batch may cover; at least what ``events.max_rows``
+        allow for
+    window: seconds that an observation covers
+    agents: whether agents beside the executors size the applications, and no controller may
     """
 
     query: NexmarkQuery
@@ -73,7 +75,7 @@ class SplitRun:
     window: float = 15.0
     agents: bool = False
     say: Callable[[str], None] = lambda line: None
-    _children: dict[str, _Child] = field(default_factory=dict)
+    _children: dict[str, _HopProcess] = field(default_factory=dict)
     _nursery: Nursery = field(default_factory=Nursery)
 
     @property
@@ -129,7 +131,7 @@ class SplitRun:
             cwd=order.path,
             log=order.path / "driver.log",
         )
-        self._children[name] = _Child(order, process)
+        self._children[name] = _HopProcess(order, process)
         deadline = time.monotonic() + START_SECONDS
         while not Path(order.listen).exists():
             self.fail_if_ended(name)
@@ -210,12 +212,12 @@ class SplitRun:
     def _socket(self, name: str) -> Path:
         return self.cluster.folder / f"{self.query.name}-{name}.sock"
 
-    def _order(self, name: str) -> Order:
+    def _order(self, name: str) -> HopOrder:
         conf = {
             "spark.sql.shuffle.partitions": str(self.partitions),
             "spark.jars": ",".join(map(str, connector_jars(self.say))),
         }
-        return Order(
+        return HopOrder(
             folder=str(self.folder / name),
             query=self.query.name,
             hop=name,

@@ -17,8 +17,7 @@ from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.queries import geo
 from penstock.lab.queries.geo_jobs import WINDOW
-from penstock.lab.rig.ending import stopping
-from penstock.lab.rig.saturation import counted_batches, fresh_folder, lasted
+from penstock.lab.rig.saturation import Counting, lasted, saturated_throughput
 from penstock.papers.geo.spark.throughput import Throughput, throughput_of
 from penstock.spark.ports import CpuMetered
 from penstock.spark.read.cpu import CpuMeter
@@ -40,7 +39,7 @@ class Cluster(CpuMetered, Protocol):
 
     @property
     def folder(self) -> Path:
-        """For what is only needed while it runs."""
+        """Where it keeps what is only needed while it runs."""
         ...
 
     @property
@@ -53,9 +52,11 @@ class Cluster(CpuMetered, Protocol):
 class Course:
     """How a measurement goes.
 
-    ``rows`` most records of a micro-batch · ``windows`` of ``seconds`` each that are counted ·
-    ``skip`` batches that are not, after the executors are warm · ``partitions`` tasks that read a
-    micro-batch · ``within`` seconds until it is given up.
+    rows: most records of a micro-batch
+    windows, seconds: how many times are counted, and how long each lasts
+    skip: batches that do not count after the executors are warm
+    partitions: tasks that read a micro-batch
+    within: seconds until it is given up
     """
 
     rows: int
@@ -116,21 +117,30 @@ def measure(
             return True
         return False
 
-    with fresh_folder(cluster.folder) as folder:
-        running = geo.start(
+    cpu: dict[str, float] = {}
+    run_id = ""
+
+    def counted(running: Any) -> None:
+        nonlocal run_id
+        run_id = str(running.runId)
+        cpu.update(meter.used(context.applicationId, cores))
+        at_end()
+
+    measured = saturated_throughput(
+        lambda folder: geo.start(
             spark, job, events, folder=folder, trigger=0.0, sink="noop", name=f"geo-{job.name}"
-        )
-        with stopping(running):
-            batches = counted_batches(
-                running,
-                enough=course.enough,
-                ready=ready,
-                skip=course.skip,
-                within=course.within,
-                hint="take fewer rows, or raise cpu_share",
-            )
-            cpu = meter.used(context.applicationId, cores)
-            at_end()
+        ),
+        Counting(
+            enough=course.enough,
+            ready=ready,
+            skip=course.skip,
+            within=course.within,
+            hint="take fewer rows, or raise cpu_share",
+        ),
+        parent=cluster.folder,
+        at_end=counted,
+    )
+    batches = measured.batches
     full = sum(rows.max_rows or 0 for rows in events)
     if short := [b for b in batches if b.rows < full]:
         raise EngineError(
@@ -139,11 +149,11 @@ def measure(
         )
     if _alive(rest) != before:
         raise EngineError(f"{job.name}: executors came or went while it was measured")
-    stages = _stages(rest, str(running.runId), {b.id for b in batches})
+    stages = _stages(rest, run_id, {b.id for b in batches})
     tasks = {s.id: rest.tasks(s) for some in stages.values() for s in some if s.tasks}
     return throughput_of(
         job.name,
-        batches,
+        measured,
         stages,
         tasks,
         executors=before,

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from penstock.batches.partitions import busiest_stage, partitions_of
 from penstock.batches.values import Batch, Stage, Task
-from penstock.core.errors import InputError
-from penstock.lab.rig.saturation import lasted, rate
+from penstock.lab.rig.saturation import SaturatedThroughput, lasted
 
 Stages = Mapping[int, Sequence[Stage]]  # by batch
 Tasks = Mapping[int, Sequence[Task]]  # by stage
@@ -19,12 +18,14 @@ Tasks = Mapping[int, Sequence[Task]]  # by stage
 class Throughput:
     """One measurement of a job at one parallelism.
 
-    ``rows`` most records of a micro-batch · ``windows`` records/s of each part of it ·
-    ``durations`` seconds of its batches · ``busy`` share of the time in which each executor ran a
-    task and did not wait for others' data · ``cpu`` share of its quota that each used, where it
-    is known · ``fetch_wait`` share of the tasks' time that they waited for others' data ·
-    ``skew`` the busiest partition of the costliest stage over their mean · ``state_rows`` kept at
-    the end.
+    rows: most records of a micro-batch
+    windows: records/s of each part of it
+    durations: seconds of its batches
+    busy: share of the time in which each executor ran a task and did not wait for others' data
+    cpu: share of its quota that each used, where it is known
+    fetch_wait: share of the tasks' time that they waited for others' data
+    skew: the busiest partition of the costliest stage over their mean
+    state_rows: rows of state that were kept at the end
     """
 
     job: str
@@ -66,7 +67,7 @@ class Throughput:
 
 def throughput_of(
     job: str,
-    batches: Sequence[Batch],
+    measured: SaturatedThroughput,
     stages: Stages,
     tasks: Tasks,
     *,
@@ -75,7 +76,8 @@ def throughput_of(
     rows: int,
     windows: int,
 ) -> Throughput:
-    """From whole batches of a query, one after the other, with their stages and tasks."""
+    """The throughput of a job from what was measured, with the stages and tasks of its batches."""
+    batches = measured.batches
     seconds = lasted(batches)
     ran = [stage for batch in batches for stage in stages.get(batch.id, ())]
     busy = dict.fromkeys(executors, 0.0)
@@ -88,7 +90,7 @@ def throughput_of(
         job=job,
         executors=len(executors),
         rows=rows,
-        windows=tuple(rate(part) for part in cut(batches, windows)),
+        windows=measured.windows(windows),
         durations=tuple(batch.duration for batch in batches),
         busy=busy,
         cpu=dict(cpu),
@@ -96,27 +98,6 @@ def throughput_of(
         skew=_skew(batches, stages, tasks),
         state_rows=batches[-1].state_rows,
     )
-
-
-def cut(batches: Sequence[Batch], parts: int) -> list[Sequence[Batch]]:
-    """Whole batches in so many parts that last about as long; at least one batch in each.
-
-    A batch belongs to the part in which its middle lies, as far as each is to have one.
-    """
-    if not 1 <= parts <= len(batches):
-        raise InputError(f"{len(batches)} batches cannot be cut into {parts} parts")
-    begin, seconds = batches[0].start, lasted(batches)
-    found: list[Sequence[Batch]] = []
-    first = 0
-    for part in range(1, parts):
-        edge = begin + seconds * part / parts
-        end = first + 1
-        most = len(batches) - (parts - part)  # leaves one for each part that follows
-        while end < most and batches[end].start + batches[end].duration / 2 < edge:
-            end += 1
-        found.append(batches[first:end])
-        first = end
-    return [*found, batches[first:]]
 
 
 def _skew(batches: Sequence[Batch], stages: Stages, tasks: Tasks) -> float | None:

@@ -16,8 +16,7 @@ from penstock.core.loop import Loop
 from penstock.core.ports import figures_of
 from penstock.lab.queries import geo
 from penstock.lab.queries.running import consumed_of
-from penstock.lab.rig.ending import stopping
-from penstock.lab.rig.saturation import fresh_folder
+from penstock.lab.rig.saturation import fresh_folder, stopping
 from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.papers.geo.spark.levels import begin_watching

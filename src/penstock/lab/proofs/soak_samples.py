@@ -31,12 +31,15 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class SoakSample:
     """One look at a run, ``seconds`` after it began; sizes in bytes, ``None`` = not measured.
 
-    ``python`` is the driver's Python, ``jvm`` its JVM; ``heap`` what the JVM still uses right after
-    a collection · ``executor_rss`` mean over the executors · ``dead`` executors that the driver
-    remembers · ``journal`` with all rotated files · ``scrape`` size of the Prometheus page.
+    python_*, jvm_*: the driver's Python and its JVM
+    heap: what the JVM still uses right after a collection
+    executor_rss: mean over the executors
+    dead: executors that the driver remembers
+    journal: size of it with all rotated files
+    scrape: size of the Prometheus page
     """
 
     seconds: float
@@ -95,7 +98,7 @@ def scrape(url: str) -> int | None:
     return len(page) if b"penstock_info" in page else None
 
 
-class Sampler:
+class SoakSampler:
     """Takes samples of a session on a cluster.
 
     ``batch`` gives the number of the newest batch, ``journal`` and ``checkpoint`` are on disk.
@@ -120,13 +123,13 @@ class Sampler:
         self._cluster, self._journal, self._checkpoint = cluster, journal, checkpoint
         self._batch = batch
 
-    def take(self, seconds: float, *, collect: bool, url: str | None) -> Sample:
+    def take(self, seconds: float, *, collect: bool, url: str | None) -> SoakSample:
         """One sample; ``collect`` runs the JVM's collector first, ``url`` is scraped."""
         python, jvm = process(os.getpid()), process(self._jvm_pid)
         if python is None or jvm is None:
             raise EngineError("the driver's JVM is gone")
         executors = [e for e in map(process, self._cluster.executors().values()) if e is not None]
-        return Sample(
+        return SoakSample(
             seconds=seconds,
             python_rss=python.rss,
             python_threads=python.threads,
@@ -155,7 +158,7 @@ class Sampler:
             return None
 
 
-def append(sample: Sample, file: Path) -> None:
+def append(sample: SoakSample, file: Path) -> None:
     """Add a sample to a file of JSON lines."""
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(sample)) + "\n")

@@ -62,7 +62,7 @@ class ProfileSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProfileRun:
     """One run: with ``before`` executors at its beginning and ``executors`` from then on.
 
     ``rows`` of a batch, of which more wait than it can take · ``density`` records per second of
@@ -89,14 +89,14 @@ class Step:
         return f"{self.executors} {one}, batches of {self.rows:,}"
 
 
-def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
+def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[ProfileRun]:
     """All runs, from one executor on; sizes and batch sizes in random order.
 
     A resize is a run of its own. Batches that would take so few executors too long are left out.
     """
     order = random.Random(spec.seed)
     now = 1
-    steps: list[Step] = []
+    steps: list[ProfileRun] = []
     for size in _order(spec, order):
         if size != now:
             steps.append(_resize(now, size, spec, capacity, warm=size > now))
@@ -112,7 +112,7 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[Step]:
         steps.append(_resize(now, size, spec, capacity, warm=False))
         now = size
     small = _step(now, now, SMALL, spec, capacity)
-    return [*steps, Step(before=now, executors=now, rows=small.rows, density=small.density,
+    return [*steps, ProfileRun(before=now, executors=now, rows=small.rows, density=small.density,
                          last=True)]  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _order(spec: ProfileSpec, order: random.Random) -> list[int]:
     return [size for _ in range(spec.repeats) for size in order.sample(spec.sizes, len(spec.sizes))]
 
 
-def seconds_of_events(step: Step, settings: SparkSettings) -> tuple[float, float]:
+def seconds_of_events(step: ProfileRun, settings: SparkSettings) -> tuple[float, float]:
     """Seconds of event time that wait when a run begins, and in all.
 
     As good as endless, but for the run whose data end. In Kafka what it may take: a part is
@@ -150,17 +150,23 @@ def _more(sizes: Sequence[int], now: int) -> list[int]:
     return [size for size, before in ((few, now), (more, few)) if size != before]
 
 
-def _resize(before: int, after: int, spec: ProfileSpec, capacity: Capacity, *, warm: bool) -> Step:
+def _resize(
+    before: int, after: int, spec: ProfileSpec, capacity: Capacity, *, warm: bool
+) -> ProfileRun:
     """Large batches where executors come, so that they have much to do; else small ones."""
     made = _step(before, after, 1.0 if after > before else SMALL, spec, capacity)
-    return Step(before=before, executors=after, rows=made.rows, density=made.density, warm=warm)
+    return ProfileRun(
+        before=before, executors=after, rows=made.rows, density=made.density, warm=warm
+    )
 
 
-def _step(before: int, after: int, share: float, spec: ProfileSpec, capacity: Capacity) -> Step:
+def _step(
+    before: int, after: int, share: float, spec: ProfileSpec, capacity: Capacity
+) -> ProfileRun:
     rows = max(LEAST_ROWS, round(capacity.rows * share))
     most = capacity.all * after / capacity.slots
     density = max(1.0, min(most, rows / spec.settings.trigger))
-    return Step(before=before, executors=after, rows=rows, density=density)
+    return ProfileRun(before=before, executors=after, rows=rows, density=density)
 
 
 def _batch_seconds(size: int, share: float, capacity: Capacity) -> float:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.lineup import Lineup, Ran
-from penstock.lab.calibrate.profile.stages import Costs
+from penstock.lab.calibrate.profile.fit_stages import Costs
+from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
 
 CLEAR = 3.0  # standard errors above 0 that the time between two tasks must be
 LEAST_GAP = 1e-3  # seconds; less between two tasks is none
@@ -22,7 +22,7 @@ Seconds = Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Driver:
+class DriverCosts:
     """Driver seconds of a batch, and ``gap`` seconds for which a task keeps its slot without
     saying so: to be launched, and to hand in its result.
     """
@@ -82,14 +82,14 @@ def expected(
     return sum(spans) / DRAWS
 
 
-def modelled(row: Ran, costs: Sequence[Costs]) -> list[list[float]]:
+def modelled(row: LinedUpBatch, costs: Sequence[Costs]) -> list[list[float]]:
     """Seconds of the tasks of a batch as the costs have them, by role."""
     return [
         c.tasks_of(n, s).tolist() for c, n, s in zip(costs, row.records, row.state, strict=True)
     ]
 
 
-def measured(row: Ran, said: Sequence[Seconds]) -> list[list[float]]:
+def measured(row: LinedUpBatch, said: Sequence[Seconds]) -> list[list[float]]:
     """Seconds of the tasks of a batch by partition: as they were read, else as ``said`` but with
     the sum that the stage reports.
     """
@@ -103,7 +103,7 @@ def measured(row: Ran, said: Sequence[Seconds]) -> list[list[float]]:
     return found
 
 
-def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Driver:
+def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> DriverCosts:
     """``said`` the modelled tasks of each settled batch.
 
     Duration − makespan of the tasks = driver time + gap · tasks in a row on one slot.
@@ -124,20 +124,22 @@ def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Driver:
     total = line.values[0]
     told = [r.detail.commit for r in rows if r.detail is not None]
     commit = min(total, float(np.median(told))) if told else 0.0
-    return Driver(
+    return DriverCosts(
         planning=total - commit, commit=commit, error=line.errors[0], gap=gap, gap_error=gap_error
     )
 
 
-def _turns(row: Ran, lineup: Lineup) -> float:
+def _turns(row: LinedUpBatch, lineup: Lineup) -> float:
     """Tasks in a row on the busiest slot, if all took equally long."""
     return makespan([[1.0] * s.tasks for s in row.stages], lineup.upstream, row.executors)
 
 
 def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
-    """Of tasks: how they differ from what is said of them within a stage. Of batches: what is
-    left of the deviation of their sum within a run. Of runs: by how much all of one are longer or
-    shorter, as a machine is faster and slower by the minute; it is no noise between batches.
+    """How much durations scatter around what the profile says, at three levels.
+
+    Tasks: how they differ from what is said of them within a stage. Batches: what is left of the
+    deviation of their sum within a run. Runs: by how much all of one are longer or shorter, as a
+    machine is faster and slower by the minute; that is no noise between batches.
     """
     rows = lineup.settled
     within: list[np.ndarray] = []

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.batches.batch_cost import LEAST_SPREAD
 from penstock.lab.calibrate.profile import lines
 from penstock.lab.calibrate.profile.lines import Floats
-from penstock.lab.calibrate.profile.lineup import Lineup, Ran
+from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
 
 SEEN = 2.0  # standard errors above 0 that a cost per record must be
 CLEAR = 3.0  # standard errors above 0 that a cost per row of state must be
@@ -53,7 +53,7 @@ class Output:
 
 
 def costs_of(lineup: Lineup, role: int) -> Costs:
-    """Of the settled batches:
+    """What the stages of the settled batches cost.
 
     Busy seconds of a stage = p·c₀ + c₁·n + c₂·S, the last only where it is clear.
     """
@@ -102,8 +102,8 @@ def costs_of(lineup: Lineup, role: int) -> Costs:
     )
 
 
-def shares_of(rows: Sequence[Ran], role: int, tasks: int) -> tuple[float, ...]:
-    """Of the records by partition; empty where they lie evenly, or as chance has it.
+def shares_of(rows: Sequence[LinedUpBatch], role: int, tasks: int) -> tuple[float, ...]:
+    """The share of the records in each partition; empty where they lie evenly, but for chance.
 
     The mean shares of the partitions must vary more than those of single batches explain.
     """
@@ -119,8 +119,8 @@ def shares_of(rows: Sequence[Ran], role: int, tasks: int) -> tuple[float, ...]:
     return tuple(float(s) for s in mean / mean.sum())
 
 
-def _shares(row: Ran, role: int, tasks: int) -> Floats | None:
-    """Of one batch; ``None`` unless the records of every task are known."""
+def _shares(row: LinedUpBatch, role: int, tasks: int) -> Floats | None:
+    """The shares in one batch; ``None`` unless the records of every task are known."""
     records = np.zeros(tasks)
     known = row.tasks[role]
     if len(known) != tasks or row.stages[role].tasks != tasks:

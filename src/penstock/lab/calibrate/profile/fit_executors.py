@@ -34,7 +34,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ExecutorFit:
     """The executor, standard errors by name, and what could not be told."""
 
     profile: ExecutorProfile
@@ -44,8 +44,8 @@ class Found:
 
 def executor_of(
     experiments: Sequence[Experiment], tasks: Mapping[tuple[int, str], Sequence[NewTask]]
-) -> Found:
-    """From the actions of all runs, and the tasks of each new executor in their order."""
+) -> ExecutorFit:
+    """The executor that fits the actions of all runs, and the tasks of each new one in order."""
     values: dict[str, float] = {}
     errors: dict[str, float] = {}
     notes: list[str] = []
@@ -70,11 +70,13 @@ def executor_of(
         _add_warm_up(tasks, values, errors, notes)
     _add_cpu([pair for e in experiments for pair in e.cpu], values, notes)
     cores = max((e.cores for x in experiments for e in x.executors), default=1)
-    return Found(profile=ExecutorProfile(cores=cores, **values), errors=errors, notes=tuple(notes))
+    return ExecutorFit(
+        profile=ExecutorProfile(cores=cores, **values), errors=errors, notes=tuple(notes)
+    )
 
 
 def _starts(experiments: Sequence[Experiment]) -> list[tuple[int, float]]:
-    """Of each executor that an action brought: its place among them, seconds until it was there."""
+    """The place of each executor among those that an action brought, and seconds until it came."""
     found = []
     for experiment in experiments:
         for action in experiment.rescales:
@@ -160,7 +162,7 @@ def _add_warm_up(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Otherwise:
+class WarmUpModel:
     """A way in which new executors differ from the others after their first task."""
 
     line: lines.Line
@@ -168,7 +170,9 @@ class Otherwise:
     errors: Mapping[str, float]
 
 
-def _slow_downs(first: Floats, worked: Floats, busy: Floats, times: Floats) -> Iterator[Otherwise]:
+def _slow_downs(
+    first: Floats, worked: Floats, busy: Floats, times: Floats
+) -> Iterator[WarmUpModel]:
     """busy ÷ said = first_task ÷ said + usual·(1 + (slowdown − 1)·e^(−w ÷ warm_up)).
 
     w is the work done by then; of the exponential its mean over the task's own time is taken.
@@ -180,14 +184,14 @@ def _slow_downs(first: Floats, worked: Floats, busy: Floats, times: Floats) -> I
         line = lines.fit([first, warm, decay], times)
         _, usual, more = line.values
         if usual > 0 and more > 0:
-            yield Otherwise(
+            yield WarmUpModel(
                 line=line,
                 values={"slowdown": 1.0 + more / usual, "warm_up": float(warm_up)},
                 errors={"slowdown": line.errors[2] / usual},
             )
 
 
-def _boosts(first: Floats, worked: Floats, times: Floats) -> Iterator[Otherwise]:
+def _boosts(first: Floats, worked: Floats, times: Floats) -> Iterator[WarmUpModel]:
     """busy ÷ said = first_task ÷ said + usual·(boost while worked < boost_for, else 1)."""
     for end in BOOSTS:
         early = worked < end
@@ -196,7 +200,7 @@ def _boosts(first: Floats, worked: Floats, times: Floats) -> Iterator[Otherwise]
         line = lines.fit([first, (~early).astype(float), early.astype(float)], times)
         _, usual, boosted = line.values
         if 0 < boosted < usual:
-            yield Otherwise(
+            yield WarmUpModel(
                 line=line,
                 values={"boost": boosted / usual, "boost_for": float(end)},
                 errors={"boost": line.errors[2] / usual},

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.lab.agents.processes.host import AgentAction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class PipelineSample:
     """A look at a run: ``offered`` and ``delivered`` in records/s, ``instances`` by operator."""
 
     time: float
@@ -19,22 +21,17 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """What an instance did, or what happened to it."""
-
-    time: float
-    instance: str
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PipelineRunResult:
     """A run from start to end.
 
-    ``emitted`` records that the sources sent · ``expected`` what the operators make of them ·
-    ``delivered`` different ones at the sink · ``lost`` expected and not delivered · ``duplicated``
-    that came to the sink again, and were dropped · ``unexpected`` that nobody sent ·
-    ``counts`` of all instances together · ``seconds`` until the last record was done.
+    emitted: records that the sources sent
+    expected: what the operators make of them
+    delivered: different ones at the sink
+    lost: expected and not delivered
+    duplicated: those that came to the sink again, and were dropped
+    unexpected: those that nobody sent
+    counts: what all instances together have counted
+    seconds: from the start until the last record was done
     """
 
     emitted: int
@@ -45,8 +42,8 @@ class Outcome:
     unexpected: int
     seconds: float
     counts: Mapping[str, int]
-    samples: tuple[Sample, ...]
-    actions: tuple[Action, ...]
+    samples: tuple[PipelineSample, ...]
+    actions: tuple[AgentAction, ...]
 
     @property
     def exact(self) -> bool:

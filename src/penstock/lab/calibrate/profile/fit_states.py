@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.lineup import Lineup, Ran
+from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
 from penstock.simulator.microbatch.profile import StateProfile
 from penstock.simulator.microbatch.query import grown
 
@@ -19,7 +19,7 @@ FAR = 20.0  # times the most rows that were seen; a limit further off is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class StateStep:
     """One batch: rows before and after, records that it read, seconds since the last commit."""
 
     before: float
@@ -29,7 +29,7 @@ class Step:
 
 
 def places_of(lineup: Lineup) -> dict[int, tuple[int, ...]]:
-    """By role, the stateful operators that it runs.
+    """The stateful operators that each role runs.
 
     One each where there are as many as stages behind the shuffle; else they share the last one,
     as operators with the same key do.
@@ -63,10 +63,10 @@ def with_state(lineup: Lineup) -> tuple[Lineup, dict[int, StateProfile]]:
 
 
 def _profile(
-    operator: str, role: int, known: Sequence[tuple[Ran, float, float, float]]
+    operator: str, role: int, known: Sequence[tuple[LinedUpBatch, float, float, float]]
 ) -> StateProfile:
     steps = [
-        Step(
+        StateStep(
             before=before,
             after=after,
             records=row.records[role],
@@ -86,7 +86,9 @@ def _profile(
     )
 
 
-def _sizes(row: Ran, operators: Sequence[int], *, alone: bool) -> tuple[float, float, float] | None:
+def _sizes(
+    row: LinedUpBatch, operators: Sequence[int], *, alone: bool
+) -> tuple[float, float, float] | None:
     """Rows before and after a batch, and bytes after it."""
     if row.detail is not None and len(row.detail.state) > max(operators):
         rows = sum(row.detail.state[i][0] for i in operators)
@@ -104,7 +106,7 @@ def _sizes(row: Ran, operators: Sequence[int], *, alone: bool) -> tuple[float, f
     return float(before), float(row.batch.state_rows), float(row.batch.state_bytes)
 
 
-def growth(steps: Sequence[Step]) -> tuple[float, float | None, float | None]:
+def growth(steps: Sequence[StateStep]) -> tuple[float, float | None, float | None]:
     """Rows per record, most rows, and seconds until a row is forgotten.
 
     The simplest of four models that explains the steps: a limit, and forgetting, are only
@@ -126,7 +128,7 @@ def growth(steps: Sequence[Step]) -> tuple[float, float | None, float | None]:
 
 
 def _fitted(
-    steps: Sequence[Step], rate: float, most: float, *, limited: bool, forgetful: bool
+    steps: Sequence[StateStep], rate: float, most: float, *, limited: bool, forgetful: bool
 ) -> tuple[tuple[float, float | None, float | None], float]:
     """The best numbers of one model, and its information criterion."""
     from scipy.optimize import least_squares  # takes a moment to load

@@ -32,10 +32,10 @@ RESTART_SECONDS = 60.0  # for the first decision of a restarted driver
 
 
 @dataclass(slots=True)
-class Child:
+class FaultsDriver:
     """The driver process: started, killed, started again; its reports in one sequence."""
 
-    order: Order
+    order: DriverOrder
     cluster: LocalCluster
     say: Say
     app: str = ""
@@ -43,15 +43,15 @@ class Child:
     _nursery: Nursery = field(default_factory=Nursery)
     _process: subprocess.Popen[bytes] | None = None
     _jvm: int | None = None
-    _reports: Reports | None = None
-    _pending: deque[Report] = field(default_factory=deque)
+    _reports: DriverReports | None = None
+    _pending: deque[DriverReport] = field(default_factory=deque)
     _restarted: float = 0.0
 
     def start(self) -> None:
         """Start it, or start it again."""
         self._restarted = time.time()
         self._process = self._nursery.start(
-            [sys.executable, "-m", "penstock.lab.proofs.driver",
+            [sys.executable, "-m", "penstock.lab.proofs.faults_driver",
              str(self.order.path / "order.json")],
             env=dict(os.environ) | self.cluster.environment(),
             cwd=self.order.path,
@@ -77,9 +77,9 @@ class Child:
         kind: Kind,
         within: float,
         *,
-        holds: Callable[[Report], bool] = lambda report: True,
+        holds: Callable[[DriverReport], bool] = lambda report: True,
         also: Callable[[], None] = lambda: None,
-    ) -> Report:
+    ) -> DriverReport:
         """The next report of a kind, of which a condition holds; others are passed over."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
@@ -119,8 +119,8 @@ class Child:
         remembered = after[0].state.last_action
         return remembered is not None and remembered >= (before[-1].state.last_action or 0.0)
 
-    def _new(self) -> Sequence[Report]:
-        self._reports = self._reports or Reports(self.order)
+    def _new(self) -> Sequence[DriverReport]:
+        self._reports = self._reports or DriverReports(self.order)
         new = self._reports.new()
         for report in new:
             if report.kind == "started":
@@ -146,8 +146,8 @@ class Child:
 
 # What a proof and the driver that it runs as a child process tell each other, in files.
 #
-# The proof writes an :class:`Order` and touches flags; the driver appends one JSON line per report.
-# Files survive a kill of either side, which is the point.
+# The proof writes a :class:`DriverOrder` and touches flags; the driver appends one JSON line per
+# report. Files survive a kill of either side, which is the point.
 
 SEESAW = "seesaw"  # the policy of this package; others by their registered names
 Flag = Literal["limited", "finish"]
@@ -155,14 +155,17 @@ Kind = Literal["started", "asked", "batch", "comparing", "result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class DriverOrder:
     """What the driver is to run.
 
-    ``folder`` is for everything the two share · ``conf`` the session's, from the cluster ·
-    ``journal`` of the auto-scaler, which goes on where an earlier driver stopped · ``rate``
-    records/s that one executor takes (``None``: find out) · ``low`` and ``high`` the load as
-    multiples of that, for ``calm`` and ``busy`` seconds in turn · ``period`` seconds between
-    decisions, ``cool_down`` seconds between actions.
+    folder: for everything the two share
+    conf: that of the session, from the cluster
+    journal: the auto-scaler's, which goes on where an earlier driver stopped
+    rate: records/s that one executor takes (``None``: find out)
+    low, high: the load as multiples of that
+    calm, busy: seconds of each of the two, in turn
+    period: seconds between decisions
+    cool_down: seconds between actions
     """
 
     folder: str
@@ -193,7 +196,7 @@ class Order:
         return file
 
     @classmethod
-    def load(cls, file: Path) -> Order:
+    def load(cls, file: Path) -> DriverOrder:
         """The order in a file."""
         return cls(**json.loads(file.read_text()))
 
@@ -203,7 +206,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class DriverReport:
     """One line of a driver: what happened, when (epoch seconds), and more."""
 
     kind: Kind
@@ -211,21 +214,21 @@ class Report:
     more: Mapping[str, Any]
 
 
-def report(order: Order, kind: Kind, time: float, **more: Any) -> None:
+def report(order: DriverOrder, kind: Kind, time: float, **more: Any) -> None:
     """Append a line; one write, so a reader sees all of it or a part without its end."""
     line = json.dumps({"kind": kind, "time": time, "more": more}) + "\n"
     with (order.path / "reports.jsonl").open("ab", buffering=0) as file:
         file.write(line.encode())
 
 
-class Reports:
+class DriverReports:
     """Reads the reports of an order as they come."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: DriverOrder) -> None:
         self._file = order.path / "reports.jsonl"
         self._read = 0
 
-    def new(self) -> list[Report]:
+    def new(self) -> list[DriverReport]:
         """Those since the last call; a line without its end is left for the next."""
         if not self._file.exists():
             return []
@@ -237,4 +240,4 @@ class Reports:
         self._read += len(whole) + 1
         # A driver that was killed in the middle of a line leaves it to be continued by the next.
         lines = (line[line.rfind(b'{"kind"') :] for line in whole.split(b"\n") if line)
-        return [Report(**json.loads(line)) for line in lines]
+        return [DriverReport(**json.loads(line)) for line in lines]

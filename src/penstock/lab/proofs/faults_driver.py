@@ -1,8 +1,8 @@
 """The driver of the proof of faults, a process of its own so that it can be killed.
 
-``python -m penstock.lab.proofs.driver ORDER`` runs a Nexmark query with the auto-scaler acting, on
-a cluster that its parent owns. Started a second time with the same order it goes on: the query
-from its checkpoint, the auto-scaler from its journal, the load by the clock.
+``python -m penstock.lab.proofs.faults_driver ORDER`` runs a Nexmark query with the auto-scaler
+acting, on a cluster that its parent owns. Started a second time with the same order it goes on: the
+query from its checkpoint, the auto-scaler from its journal, the load by the clock.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.core.ports import Policy
+from penstock.history.files import write_text
 from penstock.lab.clusters.standalone.sessions import Driver, settle
 from penstock.lab.proofs import setting
-from penstock.lab.proofs.child import SEESAW, Order, report
+from penstock.lab.proofs.faults_child import SEESAW, DriverOrder, report
 from penstock.lab.queries import nexmark
 from penstock.policies import create
 from penstock.spark.autoscaler import Autoscaler
@@ -33,7 +34,7 @@ LOAD_SECONDS = 4 * 3600.0  # more than a run can last
 FINAL_SECONDS = 240.0  # for the query to catch up at the end
 
 
-def run(order: Order) -> None:
+def run(order: DriverOrder) -> None:
     """Start or go on; ends after the comparison that the flag ``finish`` asks for."""
     driver = Driver()
     log = order.path / "jvm.log"
@@ -59,7 +60,7 @@ def run(order: Order) -> None:
         driver.close()
 
 
-def _report_start(order: Order, spark: Any) -> None:
+def _report_start(order: DriverOrder, spark: Any) -> None:
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
@@ -73,7 +74,7 @@ def _report_start(order: Order, spark: Any) -> None:
     )
 
 
-def _events(order: Order, spark: Any) -> NexmarkStream:
+def _events(order: DriverOrder, spark: Any) -> NexmarkStream:
     """The load; the first driver finds out what an executor takes, and all use that."""
     query = nexmark.QUERIES[order.query]
     file = order.path / "load.json"
@@ -92,9 +93,7 @@ def _events(order: Order, spark: Any) -> NexmarkStream:
             calm=order.calm,
             busy=order.busy,
         )
-        partial = file.with_suffix(".part")
-        partial.write_text(json.dumps({"rate": rate, "start": time.time() + 1.0}))
-        partial.replace(file)
+        write_text(file, json.dumps({"rate": rate, "start": time.time() + 1.0}))
     load = json.loads(file.read_text())
     pattern = Trace(file=str(order.path / "load.csv"), repeat=True)
     return setting.stream_of(
@@ -106,7 +105,7 @@ def _events(order: Order, spark: Any) -> NexmarkStream:
     )
 
 
-def _autoscaler(order: Order, spark: Any) -> Autoscaler:
+def _autoscaler(order: DriverOrder, spark: Any) -> Autoscaler:
     def record(decision: Decision, state: State) -> None:
         change = decision.changes.get(POOL)
         if decision.applied and change is not None:
@@ -139,8 +138,8 @@ def _autoscaler(order: Order, spark: Any) -> Autoscaler:
     )
 
 
-def _until_told(order: Order, running: Any) -> float:
-    """Report batches until the flag ``finish`` is there; returns that moment."""
+def _until_told(order: DriverOrder, running: Any) -> float:
+    """DriverReport batches until the flag ``finish`` is there; returns that moment."""
     seen = -1
     while not order.flag("finish").exists():
         if running.awaitTermination(0.1):
@@ -180,4 +179,4 @@ class Seesaw:
 
 
 if __name__ == "__main__":
-    run(Order.load(Path(sys.argv[1])))
+    run(DriverOrder.load(Path(sys.argv[1])))

@@ -12,7 +12,7 @@ MOST_LIVES = 10  # agents that an executor may have; one that always crashes has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class Assignment:
     """An agent to be started.
 
     ``creator`` who starts it by the protocol, ``None`` for the keeper · ``asked`` whether that one
@@ -26,7 +26,7 @@ class Seat:
     asked: bool = False
 
 
-class Seats:
+class Assignments:
     """The executors of one operator and their agents.
 
     The first executor gets the keeper. When the keeper is gone, by a crash of its agent or with its
@@ -39,7 +39,7 @@ class Seats:
         self._keeper = Address(operator, 0)
         self._arrival = arrival
         self._clock = clock
-        self._seats: dict[Address, str] = {}
+        self._assignments: dict[Address, str] = {}
         self._leaving: set[str] = set()
         self._expectations: deque[tuple[Address, float]] = deque()
         self._lives: Counter[str] = Counter()  # agents that an executor has had
@@ -49,11 +49,11 @@ class Seats:
     @property
     def addresses(self) -> list[Address]:
         """The agents that there are."""
-        return sorted(self._seats)
+        return sorted(self._assignments)
 
     def executor_of(self, address: Address) -> str | None:
         """The executor that an agent stands beside."""
-        return self._seats.get(address)
+        return self._assignments.get(address)
 
     def expect(self, creator: Address) -> None:
         """An agent has been granted an executor."""
@@ -61,44 +61,44 @@ class Seats:
 
     def ended(self, address: Address, *, left: bool) -> None:
         """An agent has ended; ``left``: by the protocol, and its executor goes."""
-        executor = self._seats.pop(address, None)
+        executor = self._assignments.pop(address, None)
         if left and executor is not None:
             self._leaving.add(executor)
 
-    def look(self, executors: Collection[str]) -> tuple[list[Address], list[Seat]]:
-        """With these executors there: the agents to end, and those to start."""
+    def look(self, executors: Collection[str]) -> tuple[list[Address], list[Assignment]]:
+        """The agents to end, and those to start, now that these executors are there."""
         self._leaving &= set(executors)
-        over = [who for who, executor in self._seats.items() if executor not in executors]
+        over = [who for who, executor in self._assignments.items() if executor not in executors]
         for who in over:
-            del self._seats[who]
-        alone = set(executors) - set(self._seats.values()) - self._leaving
-        found = [self._seated(executor) for executor in sorted(alone, key=_age)]
-        return over, [seat for seat in found if seat is not None]
+            del self._assignments[who]
+        alone = set(executors) - set(self._assignments.values()) - self._leaving
+        found = [self._assigned(executor) for executor in sorted(alone, key=_age)]
+        return over, [assignment for assignment in found if assignment is not None]
 
-    def _seated(self, executor: str) -> Seat | None:
+    def _assigned(self, executor: str) -> Assignment | None:
         if self._lives[executor] >= MOST_LIVES:
             return None
         self._lives[executor] += 1
-        if self._keeper not in self._seats:
+        if self._keeper not in self._assignments:
             self._keepers += 1
-            seat = Seat(address=self._keeper, executor=executor, life=self._keepers)
+            assignment = Assignment(address=self._keeper, executor=executor, life=self._keepers)
         else:
             address = Address(self._keeper.operator, self._next)
             self._next += 1
             creator = self._expectant()
-            seat = Seat(
+            assignment = Assignment(
                 address=address,
                 executor=executor,
                 creator=creator or self._keeper,
                 asked=creator is not None,
             )
-        self._seats[seat.address] = executor
-        return seat
+        self._assignments[assignment.address] = executor
+        return assignment
 
     def _expectant(self) -> Address | None:
         while self._expectations:
             creator, until = self._expectations.popleft()
-            if creator in self._seats and self._clock() <= until:
+            if creator in self._assignments and self._clock() <= until:
                 return creator
         return None
 
