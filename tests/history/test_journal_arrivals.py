@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Arrivals
 from penstock.history.journal import Header, Journal, read, replay
+from penstock.history.resumption import resume
 from penstock.policies import create
 from penstock.queueing.map2 import hyperexponential
 from penstock.simulator.tuples import TupleEngine, log_analysis
@@ -40,6 +42,20 @@ def test_a_journal_with_arrivals_can_be_replayed(tmp_path: Path) -> None:
     again = replay(entries, create("mead"), header.guards, header.seed)
     assert [d.proposal for d in again] == [e.decision.proposal for e in entries]
     assert [d.targets for d in again] == [e.decision.targets for e in entries]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_journal_with_arrivals_is_gone_on_from(tmp_path: Path, kept: bool) -> None:
+    path = tmp_path / "decisions.jsonl"
+    recorded(path)
+    header, entries = read(path)
+    before = path.read_bytes()
+    if not kept:  # windows that are lost cost a replay, not the journal
+        shutil.rmtree(tmp_path / "decisions.jsonl.arrivals")
+    resumed = resume(path, header, now=1e9)
+    resumed.journal.close()
+    assert resumed.state == entries[-1].state
+    assert path.read_bytes() == before
 
 
 def test_windows_go_with_the_journal_that_names_them(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The need of a pool: what its operators need together."""
+"""What the operators of a pool need together, and how a plan shrinks under the cap."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def _sum(members: tuple[str, ...], needs: Mapping[str, Need], seen: Snapshot) ->
 
 
 def shrunk(planned: Mapping[str, int], room: int, minimum: int) -> dict[str, int]:
-    """p' = m + round(f·(p − m)), f = (room − k·m) / (Σp − k·m); m the minimum, k the pools.
+    """The sizes of a plan that is larger than its room, shrunk in proportion.
+
+    p' = m + round(f·(p − m)), f = (room − k·m) / (Σp − k·m); m the minimum, k the pools.
 
     With m = 1 this is the thesis's rule. Rounding may exceed the room by some slots: they are
     taken one by one from the pool that is largest then. Needs k·m ≤ room < Σp.

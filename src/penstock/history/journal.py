@@ -1,6 +1,6 @@
 """The journal: one JSON line per tick, replayable through any policy.
 
-The first line says who decided: ``{"penstock": version, "policy": …, "guards": …, "seed": …}``.
+The first line says who decided: ``{"policy": …, "parameters": …, "guards": …, "mode": …}``.
 Every other line is one decision and the state after it, so that a restarted controller goes on
 where the last one stopped. A journal that has grown too large is renamed to ``<name>.1`` (the
 older ones to ``.2``, ``.3``, …) and a new one begins, with the state at its start in its header.
@@ -91,7 +91,7 @@ class Journal:
         full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
         if full and self._size > self._head:
             self._rotate()
-        keep(self.path, decision.seen)
+        keep_arrivals(self.path, decision.seen)
         self._write(line)
         self._state = state
 
@@ -116,7 +116,7 @@ class Journal:
         self._file.close()
         names = set_aside(self.path, self._keep)
         self._begin("wb")
-        forget(self.path, names)
+        forget_arrivals(self.path, names)
 
     def _write(self, line: bytes) -> None:
         if self._file.closed:  # a rotation failed half-way
@@ -154,7 +154,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
         raise InputError(f"{path} is empty; a journal begins with a header line")
     documents = list(_documents(path, lines))
     for document in documents[1:]:
-        put_back(_unrotated(path), document)
+        put_arrivals_back(_unrotated(path), document)
         say_execution(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
@@ -250,40 +250,40 @@ def _documents(path: Path, lines: list[bytes]) -> Iterator[Any]:
             raise InputError(f"{path}, line {number}: not JSON ({what})") from None
 
 
-SUFFIX = ".arrivals"
+ARRIVALS = ".arrivals"
 _DIGEST = re.compile(rb'"arrivals":\{"digest":"([0-9a-f]{32})"')
 
 
-def folder_of(journal: Path) -> Path:
+def arrivals_folder(journal: Path) -> Path:
     """Where the windows of a journal, and of those that it was rotated from, are."""
-    return journal.with_name(journal.name + SUFFIX)
+    return journal.with_name(journal.name + ARRIVALS)
 
 
-def keep(journal: Path, seen: Snapshot) -> None:
+def keep_arrivals(journal: Path, seen: Snapshot) -> None:
     """Write the windows of a snapshot that are not there yet, each whole or not at all."""
     for operator in seen.operators.values():
         window = operator.arrivals
         if window is None:
             continue
-        path = folder_of(journal) / window.digest
+        path = arrivals_folder(journal) / window.digest
         if path.exists():
             continue
         with atomic(path) as partial:
             partial.write_bytes(zlib.compress(window.intervals.astype("<f8").tobytes(), 1))
 
 
-def put_back(journal: Path, document: Any) -> None:
+def put_arrivals_back(journal: Path, document: Any) -> None:
     """Replace the digests in an entry of a journal by the windows."""
     for operator in _operators(document):
         kept = operator.get("arrivals")
         if isinstance(kept, dict):
-            path = folder_of(journal) / str(kept.get("digest"))
-            operator["arrivals"] = _read(path, float(kept.get("each", 1.0)))
+            path = arrivals_folder(journal) / str(kept.get("digest"))
+            operator["arrivals"] = _read_arrivals(path, float(kept.get("each", 1.0)))
 
 
-def forget(journal: Path, journals: Iterable[Path]) -> None:
+def forget_arrivals(journal: Path, journals: Iterable[Path]) -> None:
     """Remove windows that none of these journals names."""
-    folder = folder_of(journal)
+    folder = arrivals_folder(journal)
     if not folder.is_dir():
         return
     named = {
@@ -297,7 +297,7 @@ def forget(journal: Path, journals: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _read(path: Path, each: float) -> Arrivals:
+def _read_arrivals(path: Path, each: float) -> Arrivals:
     import numpy as np  # here: most commands have no use for it
 
     try:

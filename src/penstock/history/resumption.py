@@ -12,7 +12,7 @@ from typing import IO
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError
 from penstock.core.loop import State
-from penstock.history.journal import FORMAT, Entry, Header, Journal, entry_of, set_aside
+from penstock.history.journal import FORMAT, Header, Journal, set_aside
 
 BLOCK = 65536  # bytes read at a time from the end
 
@@ -45,7 +45,7 @@ def resume(
 
 
 def _judged(
-    old: Header | None, entry: Entry | None, new: Header, now: float
+    old: Header | None, last: State | None, new: Header, now: float
 ) -> tuple[State | None, bool, str]:
     """The state to go on from, whether to append to the same file, and why."""
     if old is None or old.format != FORMAT:
@@ -58,7 +58,7 @@ def _judged(
     if _different(old.parameters, to_json(new.parameters)):
         names = ", ".join(_different(old.parameters, to_json(new.parameters)))
         return None, False, f"begins anew: {names} of {new.policy} differs from the journal"
-    state = entry.state if entry is not None else old.state
+    state = last if last is not None else old.state
     same = replace(old, state=None) == from_json(Header, to_json(replace(new, state=None)))
     if state is None:
         return None, same, ""
@@ -73,8 +73,8 @@ def _different(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     return sorted(key for key in {*a, *b} if (key in a, a.get(key)) != (key in b, b.get(key)))
 
 
-def _last(path: Path) -> tuple[Header | None, Entry | None] | None:
-    """Header and last entry of a journal, what is torn behind it cut off; ``None`` if empty.
+def _last(path: Path) -> tuple[Header | None, State | None] | None:
+    """Header and last state of a journal, what is torn behind it cut off; ``None`` if empty.
 
     The header is ``None`` if it is one of another version. Only the end of the file is read.
     """
@@ -93,10 +93,21 @@ def _last(path: Path) -> tuple[Header | None, Entry | None] | None:
             return None, None
         for start, line in _backwards(file, len(first)):
             try:
-                return header, entry_of(json.loads(line))
+                return header, _state_of(line)
             except ValueError:
                 file.truncate(start)
         return header, None
+
+
+def _state_of(line: bytes) -> State:
+    """The state in a line of a journal; raises if the line is torn.
+
+    What was seen is not looked at: windows of arrivals lie in files of their own.
+    """
+    document = json.loads(line)
+    if not isinstance(document, dict) or not {"decision", "state"} <= document.keys():
+        raise InputError("not an entry of a journal")
+    return from_json(State, document["state"])
 
 
 def _check_ours(path: Path, first: bytes, *, torn: bool) -> None:
