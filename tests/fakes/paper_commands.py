@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce
 from penstock.core.errors import InputError
-from penstock.papers import lanes
-from penstock.papers.reproduction import Reproduction
+from penstock.papers import running
+from penstock.papers.harness import Reproduction
 from tests.fakes.waiting import children, ended, until
 
 APP = build({"reproduce": reproduce, "other": lambda: None})
@@ -61,7 +61,7 @@ def shown_again(
     shown: Iterable[str],
 ) -> str:
     """Resume a finished run: nothing runs, tables fit 80 columns; the document that it writes."""
-    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(running, "_spread", lambda *_: pytest.fail("it ran again"))
     monkeypatch.setenv("COLUMNS", "80")
     result = invoke(done.name, "--resume", str(done.folder), "--docs", str(docs))
     assert result.exit_code == 0, result.output

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from penstock.decentralized.steps import Course, Setup
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.decentralized import changes, command, evidence, findings, growth
 from penstock.papers.decentralized.command import WRITE_UP, Plan
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.papers.decentralized.figures import CAPTIONS
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import check_json, check_refused, check_written, invoke
 
 NAME = "decentralized"
@@ -32,7 +32,7 @@ def gathered() -> Evidence:
 
 @pytest.fixture(scope="module")
 def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    folder = reproduction.begin(NAME, TINY, tmp_path_factory.mktemp("runs"))
+    folder = harness.begin(NAME, TINY, tmp_path_factory.mktemp("runs"))
     return command.judged(TINY, folder, gathered)
 
 

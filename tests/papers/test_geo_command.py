@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.papers import lanes, reproduction
+from penstock.papers import running
+from penstock.papers import harness
 from penstock.papers.geo.simulated import command, figures
 from penstock.papers.geo.simulated.cells import all_cells
 from penstock.papers.geo.simulated.command import Plan
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import check_json, check_written, shown_again
 
 TINY = Plan(seeds=1, first_seed=101)
@@ -21,7 +22,7 @@ TINY = Plan(seeds=1, first_seed=101)
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Every cell once."""
-    folder = reproduction.begin("geo", TINY, tmp_path_factory.mktemp("runs"))
+    folder = harness.begin("geo", TINY, tmp_path_factory.mktemp("runs"))
     return command.reproduce(TINY, folder, workers=1)
 
 
@@ -50,13 +51,13 @@ def test_what_is_missing_is_run_and_nothing_else(
     (folder / "scores.jsonl").write_text("".join(lines[:-2]) + lines[-1][:40], encoding="utf-8")
     (folder / "config.json").write_bytes((done.folder / "config.json").read_bytes())
     ran: list[int] = []
-    spread = lanes._spread
+    spread = running._spread
 
     def watched(groups: object, *rest: object) -> None:
         ran.append(sum(map(len, groups)))  # type: ignore[call-overload]
         spread(groups, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(lanes, "_spread", watched)
+    monkeypatch.setattr(running, "_spread", watched)
     again = command.reproduce(TINY, folder, workers=1)
     assert ran == [2]
     assert again.document() == done.document()
@@ -72,4 +73,4 @@ def test_seeds_of_its_own() -> None:
 def test_a_folder_of_another_paper_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"reproduces": "mead"}), encoding="utf-8")
     with pytest.raises(InputError, match="penstock reproduce geo"):
-        reproduction.planned("geo", Plan, tmp_path)
+        harness.planned("geo", Plan, tmp_path)

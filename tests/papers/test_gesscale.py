@@ -13,12 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import cells, figures, findings, paper, tables
+from penstock.papers.gesscale.simulated import cells
+from penstock.papers.gesscale.simulated import figures
+from penstock.papers.gesscale.simulated import findings
+from penstock.papers.gesscale.simulated import published
+from penstock.papers.gesscale.simulated import tables
 from penstock.papers.gesscale.simulated import setups as ideal
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.experiment import Outcome, run
 from penstock.papers.gesscale.simulated.metrics import provisioning
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.runner import run as run_all
 from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS
@@ -28,11 +32,11 @@ SEED = 2000  # not one of those that are reported
 
 
 def test_the_text_of_the_paper_follows_from_its_table() -> None:
-    said = [round(100 * paper.ratio(base, metric), 1) for base, metric in paper.RATIOS]
+    said = [round(100 * published.ratio(base, metric), 1) for base, metric in published.RATIOS]
     assert said == [-52.0, -16.7, -36.8, -16.3, -63.5]
     # The mean of the ideal auto-scaler, which our fog was calibrated to: it must be one figure.
     means = [
-        row["cost"] / paper.MINUTES - row["accuracy_o"] + row["accuracy_u"]
+        row["cost"] / published.MINUTES - row["accuracy_o"] + row["accuracy_u"]
         for row in TABLE_3.values()
     ]
     assert min(means) > 3.1 and max(means) < 3.4
@@ -40,7 +44,7 @@ def test_the_text_of_the_paper_follows_from_its_table() -> None:
 
 def test_the_load_is_two_days_of_taxi_trips() -> None:
     offered = per_second(LOAD, SECONDS)
-    assert SECONDS == 60 * paper.MINUTES
+    assert SECONDS == 60 * published.MINUTES
     assert offered.sum() == pytest.approx(3 * 1_018_277)
     assert offered.max() == pytest.approx(650 / 60 * 30)
 
@@ -100,13 +104,13 @@ def test_a_run(policy: str) -> None:
     found = run(Cell(setup=MAIN.name, policy=policy), SEED, detailed=True)
     assert replace(found, course=()) == run(Cell(setup=MAIN.name, policy=policy), SEED)
     wanted = ideal.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
-    mean = found.cost / paper.MINUTES - found.accuracy_o + found.accuracy_u
+    mean = found.cost / published.MINUTES - found.accuracy_o + found.accuracy_u
     assert mean == pytest.approx(wanted, rel=1e-6)
     assert found.reconfigurations == found.ups + found.downs > 4
     assert 0 <= found.catching_up <= found.ups
     assert 0 <= found.excess_time < 1 and found.timeshare_o + found.timeshare_u <= 100
     course = np.array(found.course)
-    assert course.shape == (paper.MINUTES, 5)
+    assert course.shape == (published.MINUTES, 5)
     assert course[:, 0].mean() == pytest.approx(3 * 1_018_277 / SECONDS, rel=1e-3)
     # Each reconfiguration stops everything for two minutes.
     still = (course[:, 1] == 0.0).sum()
@@ -220,7 +224,7 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
 
 def test_gesscale_plus_beside_gesscale() -> None:
     """20 reconfigurations against 10, in every fog; the cells are there only if asked for."""
-    plus = Cell(setup=MAIN.name, policy=paper.PLUS)
+    plus = Cell(setup=MAIN.name, policy=published.PLUS)
     assert plus in cells.all_cells(extended=True) and plus not in cells.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
     found = tables.all_tables(Outcomes(runs=runs), extended=True)
@@ -232,7 +236,7 @@ def test_gesscale_plus_beside_gesscale() -> None:
 def test_it_reconfigures_less_than_gesscale() -> None:
     """One fog, not one of those that are reported."""
     plain = run(Cell(setup=MAIN.name, policy=GESSCALE), SEED)
-    plus = run(Cell(setup=MAIN.name, policy=paper.PLUS), SEED)
+    plus = run(Cell(setup=MAIN.name, policy=published.PLUS), SEED)
     assert plus.reconfigurations < 0.8 * plain.reconfigurations
     assert plus.cost < 1.05 * plain.cost and plus.lag < plain.lag
 

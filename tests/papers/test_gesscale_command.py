@@ -10,11 +10,11 @@ import pytest
 
 from penstock.cli.reproduce import PAPERS
 from penstock.core.errors import InputError
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.gesscale.simulated import command, figures, runner
 from penstock.papers.gesscale.simulated.cells import all_cells
 from penstock.papers.gesscale.simulated.command import Plan
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import (
     check_json,
     check_refused,
@@ -30,7 +30,7 @@ TINY = Plan(seeds=1, first_seed=2000)
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Every cell, in one fog."""
-    folder = reproduction.begin("gesscale", TINY, tmp_path_factory.mktemp("runs"))
+    folder = harness.begin("gesscale", TINY, tmp_path_factory.mktemp("runs"))
     return command.reproduce(TINY, folder, workers=1)
 
 
@@ -75,12 +75,12 @@ def test_json_and_nothing_else_on_standard_output(
 
 
 def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> None:
-    assert reproduction.planned("gesscale", Plan, done.folder) == TINY
+    assert harness.planned("gesscale", Plan, done.folder) == TINY
     assert Plan() == Plan(seeds=30, first_seed=3000)
     config = json.loads((done.folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "reproduces": "mead"}))
     with pytest.raises(InputError, match="is not a run of `penstock reproduce gesscale`"):
-        reproduction.planned("gesscale", Plan, tmp_path)
+        harness.planned("gesscale", Plan, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_help_names_every_paper() -> None:
 
 def test_ctrl_c_leaves_what_is_finished_and_no_process(tmp_path: Path) -> None:
     plan = Plan(seeds=20, first_seed=2000)
-    folder = reproduction.begin("gesscale", plan, tmp_path)
+    folder = harness.begin("gesscale", plan, tmp_path)
 
     def runs() -> int:
         return len(runner.load(folder).runs)

@@ -16,8 +16,10 @@ from penstock.compare.results import SCORES
 from penstock.compare.runner import Book
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
-from penstock.papers import lanes
-from penstock.papers.mead import cells, paper, runner
+from penstock.papers import running
+from penstock.papers.mead import cells
+from penstock.papers.mead import published
+from penstock.papers.mead import runner
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import CDF, Outcome, run
 from penstock.papers.mead.runner import Outcomes
@@ -51,7 +53,7 @@ def test_mead_plus_has_the_targets_of_mead() -> None:
         return {(c.trace, c.target, c.p95) for c in every if c.policy == policy}
 
     assert targets("mead+") == targets("mead")
-    assert len(targets("mead")) == len(paper.TABLE_1) + len(paper.TABLE_2) == 15
+    assert len(targets("mead")) == len(published.TABLE_1) + len(published.TABLE_2) == 15
 
 
 def test_a_cell_says_what_its_policy_is_asked_for() -> None:
@@ -113,9 +115,9 @@ def test_a_run_can_be_left_before_any_decision() -> None:
     def check() -> None:
         asked.append(None)
         if len(asked) == 3:
-            raise lanes.Stopped
+            raise running.Stopped
 
-    with pytest.raises(lanes.Stopped):
+    with pytest.raises(running.Stopped):
         run(TINY[1], 0, arrivals("lm", 0, SECONDS), check=check)
 
 
@@ -203,7 +205,7 @@ def test_nothing_is_run_twice(
     with Book(tmp_path / SCORES) as book:
         for r in whole.runs:
             book.add(r.key, r.seed, to_json(r))
-    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(running, "_spread", lambda *_: pytest.fail("it ran again"))
     assert plain(runner.run(TINY, SEEDS, tmp_path)) == plain(whole)
 
 

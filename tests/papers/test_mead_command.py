@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.mead import command, figures, runner
 from penstock.papers.mead.cells import all_cells
 from penstock.papers.mead.command import Plan
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import (
     check_json,
     check_refused,
@@ -30,7 +30,7 @@ TINY = Plan(seeds=1, first_seed=3, minutes=2.0)
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Every cell, two minutes long."""
-    folder = reproduction.begin("mead", TINY, tmp_path_factory.mktemp("runs"))
+    folder = harness.begin("mead", TINY, tmp_path_factory.mktemp("runs"))
     return command.reproduce(TINY, folder)
 
 
@@ -56,7 +56,7 @@ def test_json_is_all_there_is_on_standard_output(
 
 
 def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> None:
-    assert reproduction.planned("mead", Plan, done.folder) == TINY
+    assert harness.planned("mead", Plan, done.folder) == TINY
     config = json.loads((done.folder / "config.json").read_text())
     for changed, words in (
         ({"reproduces": "thesis"}, "is not a run of `penstock reproduce mead`"),
@@ -65,7 +65,7 @@ def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> N
     ):
         (tmp_path / "config.json").write_text(json.dumps({**config, **changed}))
         with pytest.raises(InputError, match=words):
-            reproduction.planned("mead", Plan, tmp_path)
+            harness.planned("mead", Plan, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -97,14 +97,14 @@ def test_a_signal_leaves_what_is_finished_and_no_process(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     plan = Plan(seeds=1, minutes=10.0)
-    folder = reproduction.begin("mead", plan, tmp_path)
+    folder = harness.begin("mead", plan, tmp_path)
 
     def runs() -> int:
         return len(runner.load(folder).runs)
 
     returned, said = interrupted("mead", folder, number, runs)
     assert returned == code
-    assert reproduction.planned("mead", Plan, folder) == plan
+    assert harness.planned("mead", Plan, folder) == plan
     assert 1 <= runs() < len(all_cells())
     if number is signal.SIGINT:
         assert f"--resume {folder}" in said

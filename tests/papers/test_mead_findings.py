@@ -10,13 +10,17 @@ import pytest
 from rich.console import Console
 
 from penstock.papers.judging import Finding
-from penstock.papers.mead import cells, command, models, paper, tables
+from penstock.papers.mead import cells
+from penstock.papers.mead import command
+from penstock.papers.mead import models
+from penstock.papers.mead import published
+from penstock.papers.mead import tables
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.findings import judge
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.harness import Reproduction
 
 Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
 
@@ -26,13 +30,13 @@ def as_in_the_paper(cell: Cell, seed: int) -> tuple[float, float]:
     if cell.policy == "full":
         return 0.01, 100.0
     if cell.policy == "cpu-threshold":
-        return paper.THRESHOLD[cell.trace]
+        return published.THRESHOLD[cell.trace]
     target = float(cell.target or 0.0)
     if cell.policy == "mead+":
         return target / 2.0, 47.0
     if cell.window is not None:
-        return paper.TABLE_3[cell.trace, target][cell.window]
-    return (paper.TABLE_2 if cell.p95 else paper.TABLE_1)[cell.trace, target][cell.policy]
+        return published.TABLE_3[cell.trace, target][cell.window]
+    return (published.TABLE_2 if cell.p95 else published.TABLE_1)[cell.trace, target][cell.policy]
 
 
 def outcomes(

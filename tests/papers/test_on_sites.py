@@ -15,11 +15,11 @@ from matplotlib.image import imread
 from penstock.batches.values import Batch
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.sites import requirements
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.geo.spark import command as geo
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
 from penstock.papers.geo.spark.levels import Climb, Level, Outcome, Outcomes
-from penstock.papers.gesscale.simulated.paper import NAMES
+from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.spark import command as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
@@ -300,7 +300,7 @@ class TestGesscaleOnSpark:
     def test_what_executors_carry_is_measured_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = reproduction.begin(gesscale.WRITE_UP.name, ONCE, tmp_path)
+        folder = harness.begin(gesscale.WRITE_UP.name, ONCE, tmp_path)
         quiet: Any = {"say": lambda line: None, "progress": lambda done, total: None}
         first = gesscale.reproduce(ONCE, folder, **quiet)
         monkeypatch.setattr(gesscale, "climb", lambda *_, **__: pytest.fail("measured again"))

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.papers.judging import Finding, finding, judge, together
-from penstock.papers.thesis import cells, findings, paper
+from penstock.papers.thesis import cells
+from penstock.papers.thesis import findings
+from penstock.papers.thesis import published
 from tests.fakes.thesis_results import made
 
 RULES = {rule.id: rule for rule in findings.RULES}
@@ -222,7 +224,7 @@ def test_findings_without_their_cells_are_left_out() -> None:
 
 
 def test_all_findings_together() -> None:
-    everything = [c for id in paper.IDS for c in cells.of_table(id)] + cells.of_improved()
+    everything = [c for id in published.IDS for c in cells.of_table(id)] + cells.of_improved()
     found = judge(made(everything), findings.RULES)
     assert [f.id for f in found] == list("abcdefghij")
     for one in found:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.papers.thesis import paper
-from penstock.papers.thesis.paper import FIGURES, TABLES, published
+from penstock.papers.thesis import published as paper
+from penstock.papers.thesis.published import FIGURES, TABLES, published
 
 
 def figures(id: str, label: str) -> list[float]:

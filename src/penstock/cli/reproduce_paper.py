@@ -11,9 +11,10 @@ from typing import Any, Protocol, cast
 
 from penstock.cli import output
 from penstock.cli.reproduce import PAPERS, Options
-from penstock.papers import lanes, reproduction
-from penstock.papers.lanes import Progress
-from penstock.papers.reproduction import Reproduction
+from penstock.papers import running
+from penstock.papers import harness
+from penstock.papers.running import Progress
+from penstock.papers.harness import Reproduction
 from penstock.papers.write_up import Told, WriteUp
 from penstock.report import runs
 
@@ -58,7 +59,7 @@ def reproduce(paper: str, options: Options) -> None:
     """Run, judge, show."""
     package = PAPERS[paper].package or paper
     command = cast(Command, import_module(f"penstock.papers.{package}.command"))
-    lanes.check(options.workers)
+    running.check(options.workers)
     plan, folder = begun(paper, command, options)
     output.say(f"{command.size(plan)} cells × {plan.seeds} seeds into {folder}")
     with going_on(paper, plan, folder) as progress:
@@ -72,7 +73,7 @@ def begun(paper: str, command: Written, options: Options) -> tuple[Any, Path]:
         runs.check_writable(options.docs)
     if options.resume is not None:
         folder = runs.find(options.resume, options.out)
-        plan = reproduction.planned(paper, command.Plan, folder)
+        plan = harness.planned(paper, command.Plan, folder)
         return (replace(plan, extended=True) if options.extended else plan), folder
     asked = {
         "seeds": options.seeds,
@@ -80,7 +81,7 @@ def begun(paper: str, command: Written, options: Options) -> tuple[Any, Path]:
         "extended": options.extended or None,
     }
     plan = command.Plan(**{name: value for name, value in asked.items() if value is not None})
-    return plan, reproduction.begin(paper, plan, options.out)
+    return plan, harness.begin(paper, plan, options.out)
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from pathlib import Path
 from penstock.compare.results import SCORES
 from penstock.compare.runner import Book
 from penstock.core.codec import to_json
-from penstock.papers import lanes
-from penstock.papers.lanes import Outcome, Progress, Task
+from penstock.papers import running
+from penstock.papers.running import Outcome, Progress, Task
 
 
 def run(
@@ -21,7 +21,7 @@ def run(
     progress: Progress = lambda finished, total: None,
 ) -> tuple[Outcome, ...]:
     """Do what the folder does not hold yet; all outcomes. A second call goes on after Ctrl-C."""
-    done = {(outcome.key, outcome.seed) for outcome in lanes.load(kind, folder)}
+    done = {(outcome.key, outcome.seed) for outcome in running.load(kind, folder)}
     left = [task for task in tasks if (task.key, task.seed) not in done]
     progress(len(tasks) - len(left), len(tasks))
     with Book(folder / SCORES) as book:
@@ -29,4 +29,4 @@ def run(
             outcome = work(task)
             book.add(outcome.key, outcome.seed, to_json(outcome))
             progress(number, len(tasks))
-    return lanes.load(kind, folder)
+    return running.load(kind, folder)

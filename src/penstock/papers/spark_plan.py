@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.write_up import Told
 
 SEEDS = 3  # unless said otherwise
@@ -18,7 +18,7 @@ class Plan:
     first_seed: int = 0
 
     def __post_init__(self) -> None:
-        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
 
     @property
     def numbers(self) -> list[int]:

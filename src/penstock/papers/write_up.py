@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import reproduction
-from penstock.papers.reproduction import FIGURES, Reproduction
-from penstock.papers.reproduction_text import markdown, page
+from penstock.papers import harness
+from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.document import markdown, page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,12 @@ class WriteUp:
             captions=self.captions,
             seeds=found.seeds,
         )
-        reproduction.finish(found, text=self.text(found, told, f"{FIGURES}/"), page=html)
+        harness.finish(found, text=self.text(found, told, f"{FIGURES}/"), page=html)
 
     def publish(self, found: Reproduction, told: Told, docs: Path) -> list[Path]:
         """The document and the pictures that it shows, into a folder of documents."""
         text = self.text(found, told, f"{self.name}-")
-        return reproduction.publish(found, docs, text=text, shown=self._names(found))
+        return harness.publish(found, docs, text=text, shown=self._names(found))
 
     def text(self, found: Reproduction, told: Told, before: str) -> str:
         """Markdown; ``before`` stands before the names of the pictures."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.decentralized import evidence, figures, findings, tables
 from penstock.papers.decentralized.evidence import Evidence, Progress
 from penstock.papers.decentralized.experiment import DEVIATION, OTHERS
 from penstock.papers.decentralized.figures import CAPTIONS
-from penstock.papers.reproduction import FIGURES, Reproduction
-from penstock.papers.reproduction_text import means
+from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.document import means
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS = 100
@@ -28,7 +28,7 @@ class Plan:
     first_seed: int = 0
 
     def __post_init__(self) -> None:
-        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
 
     @property
     def numbers(self) -> list[int]:

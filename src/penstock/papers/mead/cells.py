@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.core.ports import Policy
-from penstock.papers.mead import paper
+from penstock.papers.mead import published
 from penstock.policies import create, parameters_of
 
 PERIOD = 60.0  # seconds between decisions [russo21, §VII]
@@ -84,8 +84,8 @@ def table_1() -> list[Cell]:
     """Targets of the mean."""
     return [
         Cell(trace=trace, policy=model, target=target)
-        for trace, target in paper.TABLE_1
-        for model in paper.MODELS
+        for trace, target in published.TABLE_1
+        for model in published.MODELS
     ]
 
 
@@ -93,7 +93,7 @@ def table_2() -> list[Cell]:
     """Targets of the 95th percentile."""
     return [
         Cell(trace=trace, policy=model, target=target, p95=True)
-        for trace, target in paper.TABLE_2
+        for trace, target in published.TABLE_2
         for model in ("mead-mg1", MEAD)
     ]
 
@@ -102,7 +102,7 @@ def table_3() -> list[Cell]:
     """Single windows."""
     return [
         Cell(trace=trace, policy=MEAD, target=target, window=window)
-        for (trace, target), windows in paper.TABLE_3.items()
+        for (trace, target), windows in published.TABLE_3.items()
         for window in windows
     ]
 
@@ -119,4 +119,4 @@ def beyond() -> list[Cell]:
 def others() -> list[Cell]:
     """What has no target."""
     policies: Sequence[str] = ("cpu-threshold", FULL)
-    return [Cell(trace=trace, policy=policy) for trace in paper.TRACES for policy in policies]
+    return [Cell(trace=trace, policy=policy) for trace in published.TRACES for policy in policies]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import InputError
-from penstock.papers import reproduction
-from penstock.papers.lanes import Progress
+from penstock.papers import harness
+from penstock.papers.running import Progress
 from penstock.papers.mead import cells, figures, findings, models, runner, tables
 from penstock.papers.mead.traces import LM, SYNT
-from penstock.papers.reproduction import FIGURES, Reproduction
-from penstock.papers.reproduction_text import means
+from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.document import means
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS = 10
@@ -32,7 +32,7 @@ class Plan:
     extended: bool = False
 
     def __post_init__(self) -> None:
-        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
         if self.minutes is not None and not self.minutes >= LEAST_MINUTES:
             raise InputError(f"minutes {self.minutes} must be ≥ {LEAST_MINUTES:g}")
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from penstock.papers.mead import models, paper
+from penstock.papers.mead import models
+from penstock.papers.mead import published
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import CDF, Outcome
 from penstock.papers.mead.models import Comparison
@@ -91,7 +92,7 @@ def _figure_6(shown: Shown, path: Path) -> None:
 
 def _figure_7(shown: Shown, path: Path) -> None:
     with canvas(path, 1, 1) as places:
-        for trace, colour in zip(paper.TRACES, COLOURS, strict=False):
+        for trace, colour in zip(published.TRACES, COLOURS, strict=False):
             window = Intervals(np.diff(shown.arrivals(trace)))
             axes = places[0]
             axes.plot(window.lags, window.autocorrelation, color=colour, label=trace.upper())
@@ -105,8 +106,8 @@ def _figure_8(shown: Shown, path: Path) -> None:
     with canvas(path, 3, 2) as places:
         for row, (trace, target) in enumerate(FIG_8):
             runs = [
-                (paper.NAMES[model], _detailed(shown, trace, model, target))
-                for model in paper.MODELS
+                (published.NAMES[model], _detailed(shown, trace, model, target))
+                for model in published.MODELS
             ]
             _courses(places[2 * row : 2 * row + 2], runs, f"{trace.upper()}, target {target:g} s")
             places[2 * row].axhline(target, color=GREY, lw=1, ls=":")
@@ -114,7 +115,7 @@ def _figure_8(shown: Shown, path: Path) -> None:
 
 def _figure_9(shown: Shown, path: Path) -> None:
     with canvas(path, 3, 2) as places:
-        for row, trace in enumerate(paper.TRACES):
+        for row, trace in enumerate(published.TRACES):
             run = _detailed(shown, trace, "cpu-threshold", None)
             _courses(places[2 * row : 2 * row + 2], [("threshold", run)], trace.upper())
 
@@ -125,7 +126,7 @@ def _figure_10(shown: Shown, path: Path) -> None:
             for model, colour in zip(("mead-mg1", "mead"), COLOURS, strict=False):
                 run = _detailed(shown, trace, model, target, p95=True)
                 if run is not None:
-                    axes.plot(CDF, run.below, color=colour, label=paper.NAMES[model])
+                    axes.plot(CDF, run.below, color=colour, label=published.NAMES[model])
             axes.axvline(target, color=GREY, lw=1, ls=":")
             axes.axhline(0.95, color=GREY, lw=1, ls=":")
             axes.set_xscale("log")

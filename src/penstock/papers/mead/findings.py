@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.papers.judging import Finding, bound
-from penstock.papers.mead import cells, models, paper
+from penstock.papers.mead import cells
+from penstock.papers.mead import models
+from penstock.papers.mead import published as paper
 from penstock.papers.mead.cells import FULL, MEAD, Cell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import lanes
-from penstock.papers.lanes import Progress
+from penstock.papers import running
+from penstock.papers.running import Progress
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.experiment import run as run_cell
@@ -49,7 +49,7 @@ class Outcomes:
 
 def load(folder: Path) -> Outcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=lanes.load(Outcome, folder))
+    return Outcomes(runs=running.load(Outcome, folder))
 
 
 def run(
@@ -64,7 +64,7 @@ def run(
     """Run what the folder does not hold yet, on the first ``seconds`` of the traces."""
     groups = _groups(cells, seeds, seconds)
     return Outcomes(
-        runs=lanes.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
     )
 
 
@@ -86,5 +86,5 @@ def _groups(cells: Sequence[Cell], seeds: Sequence[int], seconds: float) -> list
 
 def _work(task: Task) -> Outcome:
     times = arrivals(task.cell.trace, task.seed, task.seconds)
-    check = lanes.leave_if_stopping
+    check = running.leave_if_stopping
     return run_cell(task.cell, task.seed, times, detailed=task.detailed, check=check)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.papers.mead import cells, models, paper
+from penstock.papers.mead import cells
+from penstock.papers.mead import models
+from penstock.papers.mead import published
 from penstock.papers.mead.cells import MEAD, Cell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
@@ -53,7 +55,7 @@ def predictions(comparisons: Sequence[Comparison]) -> Grid:
 def table_1(outcomes: Outcomes) -> Grid:
     """Targets of the mean."""
     rows = [
-        _row(outcomes, cell, paper.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
+        _row(outcomes, cell, published.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_1()
     ]
     return _grid("Table I: targets of the mean response time", rows)
@@ -62,7 +64,7 @@ def table_1(outcomes: Outcomes) -> Grid:
 def table_2(outcomes: Outcomes) -> Grid:
     """Targets of the 95th percentile."""
     rows = [
-        _row(outcomes, cell, paper.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
+        _row(outcomes, cell, published.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_2()
     ]
     return _grid("Table II: targets of the 95th percentile", rows)
@@ -72,7 +74,7 @@ def table_3(outcomes: Outcomes) -> Grid:
     """Single windows."""
     rows = []
     for cell in cells.table_3():
-        theirs = paper.TABLE_3[cell.trace, float(cell.target or 0)][cell.window or 0]
+        theirs = published.TABLE_3[cell.trace, float(cell.target or 0)][cell.window or 0]
         row = _row(outcomes, cell, theirs)
         rows.append((row[0], f"{cell.window:,}", *row[2:]))
     return _grid("Table III: a single window of so many arrivals", rows, second="window")
@@ -82,7 +84,7 @@ def others(outcomes: Outcomes) -> Grid:
     """The threshold policy, and full CPU."""
     rows = []
     for cell in cells.others():
-        theirs = paper.THRESHOLD.get(cell.trace) if cell.policy == "cpu-threshold" else None
+        theirs = published.THRESHOLD.get(cell.trace) if cell.policy == "cpu-threshold" else None
         row = _row(outcomes, cell, theirs)
         rows.append((*row[:2], "", *row[3:]))
     return replace(_grid("Without a target", rows), notes=())
@@ -129,10 +131,10 @@ def met(outcomes: Outcomes, cell: Cell) -> bool | None:
     return None if found is None or cell.target is None else found.mean <= cell.target
 
 
-def _row(outcomes: Outcomes, cell: Cell, theirs: paper.Figures | None) -> tuple[str, ...]:
+def _row(outcomes: Outcomes, cell: Cell, theirs: published.Figures | None) -> tuple[str, ...]:
     return (
         cell.trace.upper(),
-        paper.NAMES.get(cell.policy, "full CPU"),
+        published.NAMES.get(cell.policy, "full CPU"),
         number(cell.target),
         printed(theirs[0]) if theirs else "–",
         _response(outcomes, cell),
@@ -167,14 +169,14 @@ def costs(outcomes: Outcomes) -> Grid:
     for policy, found in by_policy.items():
         count = sum(n for _, n in found)
         mean = sum(seconds * n for seconds, n in found) / count
-        rows.append((paper.NAMES[policy], f"{count:,}", f"{1e3 * mean:.1f}"))
+        rows.append((published.NAMES[policy], f"{count:,}", f"{1e3 * mean:.1f}"))
     return Grid(
         title="Cost of a decision",
         header=("model", "decisions", "ms of CPU"),
         rows=tuple(rows),
         notes=(
             "the paper: "
-            + "; ".join(f"{what} {seconds}" for what, seconds in paper.COSTS.items())
+            + "; ".join(f"{what} {seconds}" for what, seconds in published.COSTS.items())
             + "; fits of a window are made once here, whatever the target",
         ),
     )

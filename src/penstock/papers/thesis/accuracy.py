@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.papers.thesis.paper import Figure
+from penstock.papers.thesis.published import Figure
 from penstock.papers.thesis.tables import Compared, Line
 from penstock.report.grid import Grid, interval, percent, printed
 

@@ -24,7 +24,13 @@ from penstock.compare.results import Results
 from penstock.core.errors import InputError
 from penstock.papers import page
 from penstock.papers.judging import judge
-from penstock.papers.thesis import accuracy, cells, convergence, document, findings, improved, paper
+from penstock.papers.thesis import accuracy
+from penstock.papers.thesis import cells
+from penstock.papers.thesis import convergence
+from penstock.papers.thesis import document
+from penstock.papers.thesis import findings
+from penstock.papers.thesis import improved
+from penstock.papers.thesis import published
 from penstock.papers.thesis.extended import SECTIONS, Section
 from penstock.papers.thesis.figures import draw_all
 from penstock.papers.thesis.reproduction import IMPROVED, Answer, Plan, Reproduction
@@ -97,8 +103,8 @@ def found_in(
     results: Results, plan: Plan, folder: Path, answers: Sequence[Answer] = ()
 ) -> Reproduction:
     """Tables, findings and pictures of finished runs."""
-    tables = tuple(compare(id, results) for id in plan.tables if id in paper.TABLES)
-    settled = paper.CONVERGENCE_ID in plan.tables
+    tables = tuple(compare(id, results) for id in plan.tables if id in published.TABLES)
+    settled = published.CONVERGENCE_ID in plan.tables
     return Reproduction(
         plan=plan,
         folder=folder,

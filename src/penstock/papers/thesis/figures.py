@@ -15,14 +15,15 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.compare.results import Results
 from penstock.compare.trace import Trace
-from penstock.papers.thesis import cells, paper
+from penstock.papers.thesis import cells
+from penstock.papers.thesis import published
 from penstock.report.figure import GREY, INK
 
 WIDTH, HEIGHT, DPI = 900, 380, 100
 What = Literal["slots", "latency"]
 # Okabe and Ito's colours: told apart with any kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-BY_POLICY: Mapping[str, str] = dict(zip(paper.NAMES, COLOURS, strict=False))
+BY_POLICY: Mapping[str, str] = dict(zip(published.NAMES, COLOURS, strict=False))
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9,
@@ -67,7 +68,7 @@ class Drawing:
 
 def _swept(id: str, table: str) -> Drawing:
     """Slots over time for each value of a parameter."""
-    printed = paper.TABLES[table]
+    printed = published.TABLES[table]
     lines = tuple(
         (printed.label(row), cells.of_row(row).key, colour)
         for row, colour in zip(printed.rows, COLOURS, strict=False)
@@ -84,7 +85,7 @@ def _all(id: str, what: What, *scenes: str, note: str = "") -> Drawing:
         query, workload = scene.split()
         lines = tuple(
             (name, cells.chosen(query, workload, policy).key, BY_POLICY[policy])
-            for policy, name in paper.NAMES.items()
+            for policy, name in published.NAMES.items()
         )
         panels.append(Panel(title=f"query {query[1:]}, {workload}", what=what, lines=lines))
     caption = f"{what.capitalize()}: " + "; ".join(panel.title for panel in panels) + note

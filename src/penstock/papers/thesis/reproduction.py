@@ -10,7 +10,11 @@ from penstock.compare.cell import Cell
 from penstock.compare.results import Results
 from penstock.core.errors import InputError, unknown
 from penstock.papers.judging import Finding
-from penstock.papers.thesis import accuracy, cells, convergence, improved, paper
+from penstock.papers.thesis import accuracy
+from penstock.papers.thesis import cells
+from penstock.papers.thesis import convergence
+from penstock.papers.thesis import improved
+from penstock.papers.thesis import published
 from penstock.papers.thesis.extended import Section
 from penstock.papers.thesis.figures import Drawing
 from penstock.papers.thesis.tables import Compared
@@ -25,7 +29,7 @@ FITTED = (
     "predictions. The defaults of the improved policies were chosen on other seeds, too."
 )
 FIRST_SEED = 3000
-KNOWN: tuple[str, ...] = (*paper.IDS, IMPROVED)
+KNOWN: tuple[str, ...] = (*published.IDS, IMPROVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

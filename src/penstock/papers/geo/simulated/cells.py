@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.papers.geo.simulated import paper
+from penstock.papers.geo.simulated import published
 from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import DELAY, Case, study_spec
 
@@ -34,7 +34,7 @@ class Condition:
     def words(self) -> str:
         """For a table."""
         if self.delayed == HALF:
-            return paper.CASES[self.case]
+            return published.CASES[self.case]
         return f"{1e3 * self.delay:.0f} ms on {self.delayed:.0%}"
 
     def spec(self, seed: int) -> GeoSpec:
@@ -58,7 +58,7 @@ class Cell:
 def studied() -> list[Condition]:
     """Figures 6 to 9: three jobs, three networks."""
     cases: tuple[Case, ...] = ("none", "fixed", "jitter")
-    return [Condition(job=job, case=case) for job in paper.JOBS for case in cases]
+    return [Condition(job=job, case=case) for job in published.JOBS for case in cases]
 
 
 def mostly_delayed() -> list[Condition]:

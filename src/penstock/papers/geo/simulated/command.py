@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.geo.simulated import cells, figures, findings, runner, tables
-from penstock.papers.lanes import Progress
-from penstock.papers.reproduction import FIGURES, Reproduction
+from penstock.papers.running import Progress
+from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS, FIRST_SEED = 25, 4000  # five times the study's runs; none that anything was chosen on
@@ -22,7 +22,7 @@ class Plan:
     first_seed: int = FIRST_SEED
 
     def __post_init__(self) -> None:
-        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
 
     @property
     def numbers(self) -> list[int]:

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.cells import Condition
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.pictures import canvas, words
@@ -25,7 +26,7 @@ def draw_all(outcomes: Outcomes, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [folder / "figure-6.png"]
     _busyness(outcomes, drawn[0])
-    for case, number in paper.FIGURES.items():
+    for case, number in published.FIGURES.items():
         drawn.append(folder / f"figure-{number}.png")
         chosen = [c for c in cells.studied() if c.case == case]
         with canvas(drawn[-1], 1, 3, height=280) as places:
@@ -53,7 +54,7 @@ def _busyness(outcomes: Outcomes, path: Path) -> None:
             axes.set_ylim(0, 1.05)
             axes.legend(fontsize=8, loc="lower left")
             _levels(axes)
-            words(axes, paper.JOBS[condition.job], "instances", "busy share")
+            words(axes, published.JOBS[condition.job], "instances", "busy share")
 
 
 def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
@@ -73,7 +74,7 @@ def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8, loc="lower right")
     _levels(axes)
-    title = f"{paper.JOBS[condition.job]}, {paper.CASES[condition.case]}"
+    title = f"{published.JOBS[condition.job]}, {published.CASES[condition.case]}"
     words(axes, title, "instances", "thousand records/s")
 
 
@@ -93,7 +94,7 @@ def _mostly_delayed(outcomes: Outcomes, path: Path) -> None:
             other = axes.twinx()
             held = [1e3 * mean([x.held for x in level]) for level in looks]
             other.plot(LEVELS, held, color=HELD, lw=1.2, marker="s", ms=3)
-            other.axhline(1e3 * paper.HELD_BACK, color=HELD, lw=0.8, ls="--")
+            other.axhline(1e3 * published.HELD_BACK, color=HELD, lw=0.8, ls="--")
             other.set_ylim(0, 1050)
             other.set_ylabel("held back, ms/s", color=HELD)
             axes.legend(fontsize=8, loc="lower left")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.cells import Condition, of
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.judged import Judged, counted, judged
@@ -51,7 +52,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
 
 def _busy(outcomes: Outcomes) -> Judged:
     words, good = [], True
-    for job in paper.JOBS:
+    for job in published.JOBS:
         busiest, least = [], 1.0
         for level in range(2, NODES + 1):
             looks = outcomes.level(of(job, "none"), level)
@@ -64,7 +65,7 @@ def _busy(outcomes: Outcomes) -> Judged:
         if job == "id-value":
             changes = [a != b for a, b in pairwise(busiest)]
             good &= sum(changes) >= MOSTLY * len(changes) and least <= UNEVEN
-        words.append(f"{paper.JOBS[job]} {', '.join(map(str, busiest))}")
+        words.append(f"{published.JOBS[job]} {', '.join(map(str, busiest))}")
     return judged(
         claim="An instance is always fully busy: the first of Map and Id-Id, which has the source "
         "beside it, and of Id-Value one that changes with every level",
@@ -78,13 +79,13 @@ def _busy(outcomes: Outcomes) -> Judged:
 
 def _gains(outcomes: Outcomes) -> Judged:
     words, good = [], True
-    for job, theirs in paper.GAINS.items():
+    for job, theirs in published.GAINS.items():
         condition = of(job, "none")
         last = outcomes.full(condition) or NODES
         first = outcomes.rate(condition, 1)
         gain = (outcomes.rate(condition, last) - first) / (last - 1) / first
         good &= abs(gain - theirs) <= POINTS
-        words.append(f"{paper.JOBS[job]} +{percent(gain)} up to {last} instances")
+        words.append(f"{published.JOBS[job]} +{percent(gain)} up to {last} instances")
     return judged(
         claim="Without delay each further instance of Map brings 90 % of what the first one does, "
         "of Id-Id 70 %",
@@ -96,12 +97,12 @@ def _gains(outcomes: Outcomes) -> Judged:
 
 
 def _full(outcomes: Outcomes) -> Judged:
-    chosen = {key: n for key, n in paper.FULL.items() if key[1] != "jitter"}
+    chosen = {key: n for key, n in published.FULL.items() if key[1] != "jitter"}
     found = {key: outcomes.full(of(key[0], key[1])) for key in chosen}  # type: ignore[arg-type]
     return judged(
         claim="Map and Id-Value take in the whole load with 7 instances, with and without 25 ms",
         paper="7",
-        ours="; ".join(f"{paper.JOBS[j]}, {paper.CASES[c]}: {n}" for (j, c), n in found.items()),
+        ours="; ".join(f"{published.JOBS[j]}, {published.CASES[c]}: {n}" for (j, c), n in found.items()),
         good=found == chosen,
         why="",
     )
@@ -115,7 +116,7 @@ def _full_with_jitter(outcomes: Outcomes) -> Judged:
         claim="With 25 ± 10 ms Map takes in the whole load with 6 instances already",
         paper="6",
         ours=f"{full}; with 6 it does {others[2]:.0f}k, {RATE / 1e3 - others[2]:.0f}k short",
-        good=full == paper.FULL["map", "jitter"],
+        good=full == published.FULL["map", "jitter"],
         why=f"Nothing that is modelled makes Map faster with jitter than without: 6 instances do "
         f"{others[0]:.0f}k, {others[1]:.0f}k and {others[2]:.0f}k with no, fixed and fluctuating "
         "delay. The study does not say why its did.",
@@ -162,7 +163,7 @@ def _stall(outcomes: Outcomes) -> Judged:
     return judged(
         claim="There the auto-scaler stops at 8 instances: back pressure falls below 500 ms/s "
         "though the load is not taken in",
-        paper=f"{paper.STALLED} of {paper.RUNS} runs at 8",
+        paper=f"{published.STALLED} of {published.RUNS} runs at 8",
         ours=f"stops at {counted(stays)}"
         + (f", held back {1e3 * mean(held):.0f} ms/s in the mean" if held else ""),
         good=short and stalled >= MOSTLY * len(stays),
@@ -225,7 +226,7 @@ def _back_pressure(outcomes: Outcomes) -> Judged:
         best = outcomes.best(condition)
         stays = [run.stays for run in outcomes.of(condition)]
         held = {n: mean([x.held for x in outcomes.level(condition, n)]) for n in (3, NODES)}
-        good &= held[3] > paper.HELD_BACK > held[NODES]
+        good &= held[3] > published.HELD_BACK > held[NODES]
         good &= sum(n < NODES for n in stays) >= MOSTLY * len(stays)
         good &= outcomes.rate(condition, best) < RATE
         words.append(
@@ -269,14 +270,14 @@ AS_GOOD = 0.9  # of the best level's throughput
 def errors(outcomes: Outcomes) -> Judged:
     """Of predictions of levels not seen before."""
     words, good = [], True
-    for job, most in paper.TARGETS.items():
+    for job, most in published.TARGETS.items():
         found = [
             abs(error)
             for case in ("none", "fixed", "jitter")
             for error in outcomes.all_errors(of(job, case), "gesscale+")
         ]
         good &= mean(found) <= most
-        words.append(f"{paper.JOBS[job]} {percent(mean(found))} (aim {percent(most)})")
+        words.append(f"{published.JOBS[job]} {percent(mean(found))} (aim {percent(most)})")
     return judged(
         claim="gesscale+ predicts levels that it has not seen: mean errors of at most 5 % (Map), "
         "10 % (Id-Id) and 15 % (Id-Value)",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import lanes
+from penstock.papers import running
 from penstock.papers.geo.simulated.cells import Cell, Condition, Scaler
 from penstock.papers.geo.simulated.experiment import Look, Outcome
 from penstock.papers.geo.simulated.experiment import run as run_cell
 from penstock.papers.judging import Verdict
-from penstock.papers.lanes import Progress
+from penstock.papers.running import Progress
 from penstock.report.statistics import paired
 from penstock.simulator.geo.setups import NODES, RATE
 
@@ -105,7 +105,7 @@ def mean(values: Sequence[float]) -> float:
 
 def load(folder: Path) -> Outcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=lanes.load(Outcome, folder))
+    return Outcomes(runs=running.load(Outcome, folder))
 
 
 def run(
@@ -119,9 +119,9 @@ def run(
     """Run what the folder does not hold yet, seed by seed."""
     groups = [[Task(cell=cell, seed=seed) for cell in cells] for seed in seeds]
     return Outcomes(
-        runs=lanes.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
     )
 
 
 def _work(task: Task) -> Outcome:
-    return run_cell(task.cell, task.seed, check=lanes.leave_if_stopping)
+    return run_cell(task.cell, task.seed, check=running.leave_if_stopping)

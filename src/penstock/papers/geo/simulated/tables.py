@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.geo.simulated.views import VIEWS
@@ -19,7 +20,7 @@ SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 def all_tables(outcomes: Outcomes) -> list[Grid]:
     """All of them."""
     conditions = cells.studied()
-    jobs = {job: [c for c in conditions if c.job == job] for job in paper.JOBS}
+    jobs = {job: [c for c in conditions if c.job == job] for job in published.JOBS}
     return [
         busyness(outcomes, [c for c in conditions if c.case == "none"]),
         *(throughput(outcomes, job, chosen) for job, chosen in jobs.items()),
@@ -45,7 +46,7 @@ def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
         rows.append(tuple(row))
     header = ["n"]
     for condition in conditions:
-        header += [paper.JOBS[condition.job], "busiest"]
+        header += [published.JOBS[condition.job], "busiest"]
     return Grid(
         title="Figure 6. Busy time of the least and the most busy instance, no delay",
         header=tuple(header),
@@ -64,8 +65,8 @@ def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) ->
             row.append(f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})")
         rows.append(tuple(row))
     return Grid(
-        title=f"Figures 7 to 9. {paper.JOBS[job]}: thousand records/s by instances",
-        header=("n", *(paper.CASES[c.case] for c in conditions)),
+        title=f"Figures 7 to 9. {published.JOBS[job]}: thousand records/s by instances",
+        header=("n", *(published.CASES[c.case] for c in conditions)),
         rows=tuple(rows),
         notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered",),
     )
@@ -83,9 +84,9 @@ def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -
         rows.append(tuple(row))
     header = ["n"]
     for condition in conditions:
-        header += [f"{paper.CASES[condition.case]}: G", "G+"]
+        header += [f"{published.CASES[condition.case]}: G", "G+"]
     return Grid(
-        title=f"Figures 7 to 9. {paper.JOBS[job]}: prediction against measurement",
+        title=f"Figures 7 to 9. {published.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
         notes=(
@@ -99,13 +100,13 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
     """Mean and greatest errors of predictions, ours beside what the study names."""
     rows = []
     for condition in conditions:
-        row = [paper.JOBS[condition.job], paper.CASES[condition.case]]
+        row = [published.JOBS[condition.job], published.CASES[condition.case]]
         for scaler in SCALERS:
             found = [abs(error) for error in outcomes.all_errors(condition, scaler)]
             row += [percent(mean(found)), percent(max(found))] if found else [NONE, NONE]
-        theirs = paper.WORST.get((condition.job, condition.case))
+        theirs = published.WORST.get((condition.job, condition.case))
         row.insert(4, percent(theirs))
-        row.append(f"≤ {percent(paper.TARGETS[condition.job])}")
+        row.append(f"≤ {percent(published.TARGETS[condition.job])}")
         row.append(percent(outcomes.inside(condition)))
         rows.append(tuple(row))
     return Grid(
@@ -143,7 +144,7 @@ def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     header = ["told"]
     for job, conditions in jobs.items():
         header += [
-            f"{paper.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
+            f"{published.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
         ]
     return Grid(
         title="Mean errors of gesscale+ by what the engine tells",
@@ -193,7 +194,7 @@ def ends(outcomes: Outcomes) -> Grid:
     rows = []
     for condition in [*cells.studied(), *cells.mostly_delayed()]:
         full, best = outcomes.full(condition), outcomes.best(condition)
-        row = [paper.JOBS[condition.job], condition.words]
+        row = [published.JOBS[condition.job], condition.words]
         row.append(f"{full}" if full else f"none ({best})")
         for scaler in SCALERS:
             runs = outcomes.of(condition, scaler)

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.papers import one_by_one
-from penstock.papers.geo.spark import figure, findings, tables
+from penstock.papers.geo.spark import figures
+from penstock.papers.geo.spark import findings
+from penstock.papers.geo.spark import tables
 from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, Condition
 from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, Outcome, Outcomes, Say, climb
-from penstock.papers.lanes import Progress
-from penstock.papers.reproduction import FIGURES, Reproduction
+from penstock.papers.running import Progress
+from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.spark_plan import Plan
 from penstock.papers.write_up import Told, WriteUp
 
@@ -26,7 +28,7 @@ ABOUT = (
     f"docs/geo-pipelines.md at 1/{SCALE:.0f} of the study's sensors, 12 partitions; nothing was "
     "fitted to these runs."
 )
-CAPTIONS = {figure.PICTURE: "Throughput by executors, measured and foretold"}
+CAPTIONS = {figures.PICTURE: "Throughput by executors, measured and foretold"}
 WRITE_UP = WriteUp(
     name="geo-on-spark",
     title="The geo study on real Spark",
@@ -75,7 +77,7 @@ def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Repr
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes)),
-        pictures=(figure.draw(outcomes, folder / FIGURES),),
+        pictures=(figures.draw(outcomes, folder / FIGURES),),
     )
     WRITE_UP.finish(found, told(plan))
     return found

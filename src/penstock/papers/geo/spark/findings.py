@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.papers.geo.simulated import paper
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, Condition
 from penstock.papers.geo.spark.levels import Outcomes
 from penstock.papers.judged import Judged, judged
@@ -34,10 +34,10 @@ def _round_trips(outcomes: Outcomes) -> Judged:
 
 def _gains(outcomes: Outcomes) -> Judged:
     words, good = [], True
-    for job, expected in paper.GAINS.items():
+    for job, expected in published.GAINS.items():
         found = outcomes.gain(Condition(job=job))
         good &= abs(found - expected) <= POINTS
-        words.append(f"{paper.JOBS[job]} {percent(found)}")
+        words.append(f"{published.JOBS[job]} {percent(found)}")
     return judged(
         claim="Without delay each instance adds 90 % (Map) and 70 % (Id-Id) of what the first does",
         paper="Map 90 %, Id-Id 70 %",
@@ -54,8 +54,8 @@ def _delay(outcomes: Outcomes) -> Judged:
         rates = [outcomes.rate(condition, MOST) for condition in (near, far)]
         losses[job] = 1.0 - rates[1] / rates[0]
         before, after = (near.rows / rate for rate in rates)
-        longer.append(f"{paper.JOBS[job]} {before:.1f} s without delay, {after:.1f} s with it")
-    words = [f"{paper.JOBS[job]} {percent(-loss, sign=True)}" for job, loss in losses.items()]
+        longer.append(f"{published.JOBS[job]} {before:.1f} s without delay, {after:.1f} s with it")
+    words = [f"{published.JOBS[job]} {percent(-loss, sign=True)}" for job, loss in losses.items()]
     return judged(
         claim="Delay costs the stateful join more than the map",
         paper="Map scales as without delay; Id-Id peaks at 62k and falls",
@@ -69,11 +69,11 @@ def _delay(outcomes: Outcomes) -> Judged:
 
 def _errors(outcomes: Outcomes) -> Judged:
     words, good = [], True
-    for job, most in paper.TARGETS.items():
+    for job, most in published.TARGETS.items():
         chosen = [c for c in CONDITIONS if c.job == job]
         found = sum(outcomes.error(c, "gesscale+") for c in chosen) / len(chosen)
         good &= found <= most
-        words.append(f"{paper.JOBS[job]} {percent(found)}")
+        words.append(f"{published.JOBS[job]} {percent(found)}")
     return judged(
         claim="gesscale+ predicts levels that it has not seen with mean errors of at most 5 % "
         "(Map), 10 % (Id-Id) and 15 % (Id-Value)",
@@ -90,7 +90,7 @@ def _better(outcomes: Outcomes) -> Judged:
         simple = outcomes.error(condition, "gesscale")
         plus = outcomes.error(condition, "gesscale+")
         good &= plus <= simple
-        name = f"{paper.JOBS[condition.job]} {condition.words}"
+        name = f"{published.JOBS[condition.job]} {condition.words}"
         words.append(f"{name}: {percent(plus)} against {percent(simple)}")
     return judged(
         claim="gesscale+ predicts better than Gesscale under every condition",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.papers.gesscale.simulated import paper
+from penstock.papers.gesscale.simulated import published
 from penstock.papers.gesscale.simulated.setups import MAIN, SETUPS, Setup
 
 
@@ -28,10 +28,10 @@ class Cell:
 
 def of(setup: str = MAIN.name) -> list[Cell]:
     """The four policies in a set-up."""
-    return [Cell(setup=setup, policy=policy) for policy in paper.NAMES]
+    return [Cell(setup=setup, policy=policy) for policy in published.NAMES]
 
 
 def all_cells(*, extended: bool = False) -> list[Cell]:
     """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the first."""
-    more = [Cell(setup=MAIN.name, policy=paper.PLUS)] if extended else []
+    more = [Cell(setup=MAIN.name, policy=published.PLUS)] if extended else []
     return [cell for setup in SETUPS for cell in of(setup)] + more

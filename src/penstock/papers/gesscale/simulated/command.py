@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import reproduction
+from penstock.papers import harness
 from penstock.papers.gesscale.simulated import cells, figures, findings, runner, tables
-from penstock.papers.gesscale.simulated.paper import NAMES
+from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.simulated.setups import LEAST, NODES, WARM_UP
-from penstock.papers.lanes import Progress
-from penstock.papers.reproduction import FIGURES, Reproduction
-from penstock.papers.reproduction_text import means
+from penstock.papers.running import Progress
+from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.document import means
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS, FIRST_SEED = 30, 3000  # the fog was calibrated on seeds below that
@@ -29,7 +29,7 @@ class Plan:
     extended: bool = False
 
     def __post_init__(self) -> None:
-        reproduction.check_seeds(self.seeds, self.first_seed, SEEDS)
+        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
 
     @property
     def numbers(self) -> list[int]:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from penstock.core.model import Change
 from penstock.papers.gesscale.simulated import setups
-from penstock.papers.gesscale.simulated.paper import NAMES
+from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS
 from penstock.papers.pictures import canvas, words

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.papers.gesscale.simulated import paper
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated import published
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import SETUPS
 from penstock.papers.judging import Finding, Part, Verdict, together
@@ -98,8 +98,8 @@ def _model(outcomes: Outcomes) -> Finding:
     found = outcomes.estimate(GESSCALE, "model_error")
     other = outcomes.estimate("mdl-nlunaware", "model_error")
     verdict: Verdict = "not held"
-    if found is not None and found.low <= paper.MODEL_ERROR:
-        verdict = "held" if found.high < paper.MODEL_ERROR else "tie"
+    if found is not None and found.low <= published.MODEL_ERROR:
+        verdict = "held" if found.high < published.MODEL_ERROR else "tie"
     near = outcomes.estimate(GESSCALE, "model_error", "nearer")
     why = (
         "It is measured on configurations that the model had not seen, from three of them on; what "

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import lanes
+from penstock.papers import running
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.experiment import Outcome
 from penstock.papers.gesscale.simulated.experiment import run as run_cell
 from penstock.papers.gesscale.simulated.setups import MAIN
-from penstock.papers.lanes import Progress
+from penstock.papers.running import Progress
 from penstock.report.statistics import Difference, Estimate, estimate, paired
 
 
@@ -57,7 +57,7 @@ class Outcomes:
 
 def load(folder: Path) -> Outcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=lanes.load(Outcome, folder))
+    return Outcomes(runs=running.load(Outcome, folder))
 
 
 def run(
@@ -77,10 +77,10 @@ def run(
         for seed in seeds
     ]
     return Outcomes(
-        runs=lanes.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
     )
 
 
 def _work(task: Task) -> Outcome:
-    check = lanes.leave_if_stopping
+    check = running.leave_if_stopping
     return run_cell(task.cell, task.seed, detailed=task.detailed, check=check)

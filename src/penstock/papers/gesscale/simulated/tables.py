@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.papers.gesscale.simulated import paper
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
+from penstock.papers.gesscale.simulated import published
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.setups import CODE, MAIN, SETUPS
 from penstock.report.grid import NONE, Grid, interval, percent, printed
@@ -50,9 +50,9 @@ def table_3(outcomes: Outcomes, setup: str = MAIN.name) -> Grid:
 def ratios(outcomes: Outcomes) -> Grid:
     """What the text says of Gesscale against others, fog by fog."""
     rows = []
-    for base, metric in paper.RATIOS:
+    for base, metric in published.RATIOS:
         difference = outcomes.paired(GESSCALE, base, metric)
-        theirs = percent(paper.ratio(base, metric), sign=True)
+        theirs = percent(published.ratio(base, metric), sign=True)
         rows.append((NAMES[base], METRICS[metric], theirs, _relative(difference)))
     return Grid(
         title="Gesscale against the threshold policies",

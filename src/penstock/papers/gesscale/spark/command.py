@@ -9,11 +9,14 @@ from pathlib import Path
 from penstock.core.codec import from_json, to_json
 from penstock.papers import one_by_one
 from penstock.papers.geo.spark.levels import Climb, climb
-from penstock.papers.gesscale.simulated.paper import NAMES
-from penstock.papers.gesscale.spark import figure, findings, setup, tables
+from penstock.papers.gesscale.simulated.published import NAMES
+from penstock.papers.gesscale.spark import figures
+from penstock.papers.gesscale.spark import findings
+from penstock.papers.gesscale.spark import setup
+from penstock.papers.gesscale.spark import tables
 from penstock.papers.gesscale.spark.taxi import Outcome, Outcomes, Say, run
-from penstock.papers.lanes import Progress
-from penstock.papers.reproduction import FIGURES, Reproduction
+from penstock.papers.running import Progress
+from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.spark_plan import Plan
 from penstock.papers.write_up import Told, WriteUp
 
@@ -30,7 +33,7 @@ ABOUT = (
     "rides, and the draws of the policies that choose nodes at random, differ by seed."
 )
 CAPTIONS = {
-    figure.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
+    figures.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
     for policy, name in NAMES.items()
 }
 WRITE_UP = WriteUp(
@@ -85,7 +88,7 @@ def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Repr
         folder=folder,
         findings=findings.judge(outcomes),
         tables=tuple(tables.all_tables(outcomes, levels)),
-        pictures=tuple(figure.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
+        pictures=tuple(figures.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
     )
     WRITE_UP.finish(found, told(plan))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import Outcomes
 from penstock.papers.judged import Judged, judged
 from penstock.papers.judging import Finding, Verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.papers.geo.spark.levels import Climb
-from penstock.papers.gesscale.simulated.paper import METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.published import METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import Outcomes
 from penstock.report.grid import NONE, Grid, interval, number, percent, printed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
-from penstock.papers.gesscale.simulated.paper import NAMES as POLICIES
+from penstock.papers.gesscale.simulated.published import NAMES as POLICIES
 from penstock.papers.gesscale.spark.taxi import Outcomes
 from penstock.papers.pictures import canvas
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.geo.simulated import paper
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
 from penstock.papers.geo.spark.levels import SCALERS, Outcomes
@@ -28,7 +28,7 @@ def draw(outcomes: Outcomes, folder: Path) -> Path:
         for axes, condition in zip(places, CONDITIONS, strict=True):
             if outcomes.of(condition):
                 _panel(axes, outcomes, condition)
-            words(axes, f"{paper.JOBS[condition.job]}, {condition.words}", "executors", "records/s")
+            words(axes, f"{published.JOBS[condition.job]}, {condition.words}", "executors", "records/s")
     return path
 
 
