@@ -11,11 +11,11 @@ import pytest
 
 from penstock.decentralized.steps import Course, Setup
 from penstock.papers import harness
-from penstock.papers.decentralized import changes, command, evidence, findings, growth
-from penstock.papers.decentralized.command import WRITE_UP, Plan
+from penstock.papers.decentralized import changes, evidence, findings, growth, paper
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.papers.decentralized.figures import CAPTIONS
+from penstock.papers.decentralized.paper import WRITE_UP, Plan
 from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import check_json, check_refused, check_written, invoke
 
@@ -33,7 +33,7 @@ def gathered() -> Evidence:
 @pytest.fixture(scope="module")
 def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     folder = harness.begin(NAME, TINY, tmp_path_factory.mktemp("runs"))
-    return command.judged(TINY, folder, gathered)
+    return paper.judged(TINY, folder, gathered)
 
 
 def course(instances: list[list[int]], load: list[list[float]]) -> Course:
@@ -147,7 +147,7 @@ def test_findings_can_fail(gathered: Evidence) -> None:
 
 
 def test_published_documents_name_their_pictures(done: Reproduction, tmp_path: Path) -> None:
-    published = WRITE_UP.publish(done, command.told(TINY), tmp_path)
+    published = WRITE_UP.publish(done, paper.told(TINY), tmp_path)
     written = {path.name for path in published}
     text = (tmp_path / "decentralized.md").read_text(encoding="utf-8")
     assert "--seeds 2 --first-seed 5" in text
@@ -159,7 +159,7 @@ def test_the_command_prints_json_or_tables(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
+    monkeypatch.setattr(paper, "reproduce", lambda *_, **__: done)
     printed = invoke(NAME, "--out", str(tmp_path), "--json")
     assert json.loads(printed.stdout) == done.document()
     shown = invoke(NAME, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout

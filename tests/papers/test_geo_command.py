@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.papers import running
-from penstock.papers import harness
-from penstock.papers.geo.simulated import command, figures
+from penstock.papers import harness, running
+from penstock.papers.geo.simulated import figures, paper
 from penstock.papers.geo.simulated.cells import all_cells
-from penstock.papers.geo.simulated.command import Plan
+from penstock.papers.geo.simulated.paper import Plan
 from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import check_json, check_written, shown_again
 
@@ -23,11 +22,11 @@ TINY = Plan(seeds=1, first_seed=101)
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Every cell once."""
     folder = harness.begin("geo", TINY, tmp_path_factory.mktemp("runs"))
-    return command.reproduce(TINY, folder, workers=1)
+    return paper.reproduce(TINY, folder, workers=1)
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, command.CAPTIONS)
+    check_written(done, paper.CAPTIONS)
     check_json(done, findings="abcdefghijklmno", rows=[10, 10, 10, 10, 9, 9, 9, 9, 5, 10, 11])
 
 
@@ -36,7 +35,7 @@ def test_a_finished_run_is_shown_again_without_running(
 ) -> None:
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
     text = shown_again(
-        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=command.CAPTIONS
+        done, tmp_path / "docs", monkeypatch, cells=len(all_cells()), shown=paper.CAPTIONS
     )
     assert "`penstock reproduce geo --seeds 1 --first-seed 101`" in text
     assert "seeds 100 to 139" in text  # what the constants were chosen on
@@ -58,7 +57,7 @@ def test_what_is_missing_is_run_and_nothing_else(
         spread(groups, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(running, "_spread", watched)
-    again = command.reproduce(TINY, folder, workers=1)
+    again = paper.reproduce(TINY, folder, workers=1)
     assert ran == [2]
     assert again.document() == done.document()
 

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import cells
-from penstock.papers.gesscale.simulated import figures
-from penstock.papers.gesscale.simulated import findings
-from penstock.papers.gesscale.simulated import published
-from penstock.papers.gesscale.simulated import tables
+from penstock.papers.gesscale.simulated import cells, figures, findings, published, tables
 from penstock.papers.gesscale.simulated import setups as ideal
 from penstock.papers.gesscale.simulated.cells import Cell
 from penstock.papers.gesscale.simulated.experiment import Outcome, run

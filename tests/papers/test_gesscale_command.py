@@ -11,9 +11,10 @@ import pytest
 from penstock.cli.reproduce import PAPERS
 from penstock.core.errors import InputError
 from penstock.papers import harness
-from penstock.papers.gesscale.simulated import command, figures, runner
+from penstock.papers.gesscale.simulated import figures, runner
+from penstock.papers.gesscale.simulated import paper as command
 from penstock.papers.gesscale.simulated.cells import all_cells
-from penstock.papers.gesscale.simulated.command import Plan
+from penstock.papers.gesscale.simulated.paper import Plan
 from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import (
     check_json,

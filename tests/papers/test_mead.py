@@ -17,9 +17,7 @@ from penstock.compare.runner import Book
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
 from penstock.papers import running
-from penstock.papers.mead import cells
-from penstock.papers.mead import published
-from penstock.papers.mead import runner
+from penstock.papers.mead import cells, published, runner
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import CDF, Outcome, run
 from penstock.papers.mead.runner import Outcomes

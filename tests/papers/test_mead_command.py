@@ -11,10 +11,10 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.papers import harness
-from penstock.papers.mead import command, figures, runner
-from penstock.papers.mead.cells import all_cells
-from penstock.papers.mead.command import Plan
 from penstock.papers.harness import Reproduction
+from penstock.papers.mead import figures, paper, runner
+from penstock.papers.mead.cells import all_cells
+from penstock.papers.mead.paper import Plan
 from tests.fakes.paper_commands import (
     check_json,
     check_refused,
@@ -31,11 +31,11 @@ TINY = Plan(seeds=1, first_seed=3, minutes=2.0)
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """Every cell, two minutes long."""
     folder = harness.begin("mead", TINY, tmp_path_factory.mktemp("runs"))
-    return command.reproduce(TINY, folder)
+    return paper.reproduce(TINY, folder)
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, command.CAPTIONS)
+    check_written(done, paper.CAPTIONS)
     check_json(done, findings="abcdefghi", rows=[16, 27, 12, 9, 6, 15, 4])
 
 
@@ -43,14 +43,14 @@ def test_a_finished_run_is_shown_again_without_running(
     done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
-    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54, shown=command.SHOWN)
+    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54, shown=paper.SHOWN)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
 
 
 def test_json_is_all_there_is_on_standard_output(
     done: Reproduction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
+    monkeypatch.setattr(paper, "reproduce", lambda *_, **__: done)
     result = invoke("mead", "--resume", str(done.folder), "--json")
     assert json.loads(result.stdout) == done.document()
 

@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from penstock.papers.harness import Reproduction
 from penstock.papers.judging import Finding
-from penstock.papers.mead import cells
-from penstock.papers.mead import command
-from penstock.papers.mead import models
-from penstock.papers.mead import published
-from penstock.papers.mead import tables
+from penstock.papers.mead import cells, models, paper, published, tables
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.findings import judge
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
-from penstock.papers.harness import Reproduction
 
 Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
 
@@ -202,10 +198,10 @@ def test_the_document_has_everything() -> None:
         tables=tuple(tables.all_tables(found, comparisons(), extended=True)),
         pictures=(),
     )
-    told = command.told(command.Plan(seeds=3, first_seed=5, extended=True))
-    text = command.WRITE_UP.text(reproduced, told, "mead-")
+    told = paper.told(paper.Plan(seeds=3, first_seed=5, extended=True))
+    text = paper.WRITE_UP.text(reproduced, told, "mead-")
     assert "`penstock reproduce mead --seeds 3 --first-seed 5 --extended`" in text
     assert text.count("**: ") == 9 and text.count("\n### ") == 8
     assert "| SYNT | MAP/G/1 | 0.1 | 0.056 | 0.056 ±0.000 | 53.2 | 53.2 ±0.0 |" in text
-    for name in command.SHOWN:
+    for name in paper.SHOWN:
         assert f"(mead-{name})" in text

@@ -16,11 +16,11 @@ from penstock.batches.values import Batch
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.sites import requirements
 from penstock.papers import harness
-from penstock.papers.geo.spark import command as geo
+from penstock.papers.geo.spark import paper as geo
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
 from penstock.papers.geo.spark.levels import Climb, Level, Outcome, Outcomes
 from penstock.papers.gesscale.simulated.published import NAMES
-from penstock.papers.gesscale.spark import command as gesscale
+from penstock.papers.gesscale.spark import paper as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
 from penstock.papers.gesscale.spark.tables import deeds

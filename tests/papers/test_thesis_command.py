@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from penstock.compare import runner
-from penstock.papers.thesis import command, document, figures
+from penstock.papers.thesis import document, figures, paper
 from penstock.papers.thesis.reproduction import Plan, Reproduction
 from tests.fakes.paper_commands import check_refused, invoke
 
@@ -19,8 +19,8 @@ TINY = Plan(seeds=2, only=("7.3", "7.19"), minutes=6.0)
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    folder = command.begin(TINY, tmp_path_factory.mktemp("runs"))
-    return command.reproduce(TINY, folder, workers=1)
+    folder = paper.begin(TINY, tmp_path_factory.mktemp("runs"))
+    return paper.reproduce(TINY, folder, workers=1)
 
 
 def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
@@ -69,7 +69,7 @@ def test_a_second_call_runs_nothing_again(
         raise AssertionError("it ran again")
 
     monkeypatch.setattr(runner, "run_cell", never)
-    again = command.reproduce(command.planned(done.folder), done.folder, workers=1)
+    again = paper.reproduce(paper.planned(done.folder), done.folder, workers=1)
     assert again.document() == done.document()
 
 
@@ -77,7 +77,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = command.begin(TINY, tmp_path)
+    folder = paper.begin(TINY, tmp_path)
     kept = (done.folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     (folder / "cells.json").write_bytes((done.folder / "cells.json").read_bytes())
     (folder / "scores.jsonl").write_text("\n".join(kept[:-3]) + "\n", encoding="utf-8")
@@ -101,11 +101,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 130
     (folder,) = tmp_path.iterdir()
     assert f"--resume {folder}" in result.stderr.replace("\n", "")
-    assert command.planned(folder) == Plan(seeds=2, only=("7.3",))
+    assert paper.planned(folder) == Plan(seeds=2, only=("7.3",))
 
 
 def test_documents(done: Reproduction, tmp_path: Path) -> None:
-    written = {path.name for path in command.publish(done, tmp_path / "docs")}
+    written = {path.name for path in paper.publish(done, tmp_path / "docs")}
     assert written == {"thesis.md", "thesis-figure-7.3.png", "thesis-figure-7.20.png"}
     text = (tmp_path / "docs" / "thesis.md").read_text(encoding="utf-8")
     assert "--seeds 2" in text and "seeds 3000 to 3001" in text

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.papers.judging import Finding, finding, judge, together
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import findings
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, findings, published
 from tests.fakes.thesis_results import made
 
 RULES = {rule.id: rule for rule in findings.RULES}

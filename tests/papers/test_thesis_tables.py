@@ -11,13 +11,15 @@ import pytest
 from rich.console import Console
 
 from penstock.compare.cell import THESIS_GUARDS
-from penstock.papers.thesis import accuracy
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import convergence
-from penstock.papers.thesis import extended
-from penstock.papers.thesis import extended_tables
-from penstock.papers.thesis import improved
-from penstock.papers.thesis import published
+from penstock.papers.thesis import (
+    accuracy,
+    cells,
+    convergence,
+    extended,
+    extended_tables,
+    improved,
+    published,
+)
 from penstock.papers.thesis.tables import compare
 from penstock.report.grid import Grid
 from penstock.simulator import queries

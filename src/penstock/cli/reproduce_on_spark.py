@@ -12,8 +12,8 @@ from penstock.cli.reproduce import PAPERS, Options
 from penstock.cli.reproduce_paper import Written, begun, finish, going_on
 from penstock.core.errors import InputError
 from penstock.lab.sites import requirements
-from penstock.papers.running import Progress
 from penstock.papers.harness import Reproduction
+from penstock.papers.running import Progress
 
 
 class Command(Written, Protocol):

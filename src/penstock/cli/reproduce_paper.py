@@ -11,10 +11,9 @@ from typing import Any, Protocol, cast
 
 from penstock.cli import output
 from penstock.cli.reproduce import PAPERS, Options
-from penstock.papers import running
-from penstock.papers import harness
-from penstock.papers.running import Progress
+from penstock.papers import harness, running
 from penstock.papers.harness import Reproduction
+from penstock.papers.running import Progress
 from penstock.papers.write_up import Told, WriteUp
 from penstock.report import runs
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from penstock.cli import output
 from penstock.cli.reproduce import Options
-from penstock.papers.thesis import accuracy, command, improved
+from penstock.papers.thesis import accuracy, improved
+from penstock.papers.thesis import paper as command
 from penstock.papers.thesis.reproduction import CALIBRATION, FIRST_SEED, Plan, Reproduction
 from penstock.report import runs
 

@@ -20,9 +20,9 @@ from typing import IO, Any
 from penstock import __version__
 from penstock.compare import trace as traces
 from penstock.compare.cell import Cell, run_cell
+from penstock.compare.processes import begin_worker, no_interrupts, stopping
 from penstock.compare.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.compare.scores import Scores
-from penstock.compare.processes import begin_worker, no_interrupts, stopping
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.report.runs import CELLS
 

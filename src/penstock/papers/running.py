@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from penstock.compare import runner as bench
+from penstock.compare.processes import begin_worker, no_interrupts, stopping
 from penstock.compare.results import SCORES, read_scores
 from penstock.compare.runner import Book
-from penstock.compare.processes import begin_worker, no_interrupts, stopping
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, PenstockError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import harness
-from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.document import markdown, page
+from penstock.papers.harness import FIGURES, Reproduction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from penstock.papers.mead import models
-from penstock.papers.mead import published
+from penstock.papers.mead import models, published
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import CDF, Outcome
 from penstock.papers.mead.models import Comparison

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.papers.judging import Finding, bound
-from penstock.papers.mead import cells
-from penstock.papers.mead import models
-from penstock.papers.mead import published as paper
+from penstock.papers.mead import cells, models, published
 from penstock.papers.mead.cells import FULL, MEAD, Cell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
@@ -98,19 +96,19 @@ def _one_window(outcomes: Outcomes) -> Finding | None:
 def _by_window(outcomes: Outcomes) -> str:
     """The response times with windows of each length, beside the paper's."""
     words = []
-    for (trace, _), theirs in paper.TABLE_3.items():
+    for (trace, _), theirs in published.TABLE_3.items():
         same = [c for c in cells.table_3() if c.trace == trace]
         means = ", ".join(number(e.mean) for c in same if (e := outcomes.estimate(c, "mean")))
-        published = ", ".join(f"{seconds:g}" for seconds, _ in theirs.values())
-        words.append(f"{trace.upper()} {means} s (paper {published})")
-    lengths = ", ".join(f"{length:,}" for length in next(iter(paper.TABLE_3.values())))
+        theirs_said = ", ".join(f"{seconds:g}" for seconds, _ in theirs.values())
+        words.append(f"{trace.upper()} {means} s (paper {theirs_said})")
+    lengths = ", ".join(f"{length:,}" for length in next(iter(published.TABLE_3.values())))
     return f"With windows of {lengths}: {'; '.join(words)}."
 
 
 def _threshold(outcomes: Outcomes) -> Finding | None:
     """Faster than the simple models at about the CPU that it had in the paper."""
     words, good = [], True
-    for trace, (theirs, cpu) in paper.THRESHOLD.items():
+    for trace, (theirs, cpu) in published.THRESHOLD.items():
         cell = Cell(trace=trace, policy="cpu-threshold")
         simple = [c for c in cells.table_1() if c.trace == trace and c.policy != MEAD]
         response, used = outcomes.estimate(cell, "mean"), outcomes.estimate(cell, "cpu")

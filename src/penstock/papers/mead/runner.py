@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import running
-from penstock.papers.running import Progress
 from penstock.papers.mead.cells import Cell
 from penstock.papers.mead.experiment import Outcome
 from penstock.papers.mead.experiment import run as run_cell
 from penstock.papers.mead.traces import arrivals
+from penstock.papers.running import Progress
 from penstock.report.statistics import Estimate, estimate
 
 

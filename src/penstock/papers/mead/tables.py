@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.papers.mead import cells
-from penstock.papers.mead import models
-from penstock.papers.mead import published
+from penstock.papers.mead import cells, models, published
 from penstock.papers.mead.cells import MEAD, Cell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import NONE, Grid, number, percent
 from penstock.report.statistics import Estimate, estimate

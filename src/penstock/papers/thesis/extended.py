@@ -15,9 +15,7 @@ from typing import Any
 
 from penstock.compare.cell import THESIS_GUARDS, Cell
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import extended_tables
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, extended_tables, published
 from penstock.report.grid import Grid
 from penstock.simulator import queries
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import convergence
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, convergence, published
 from penstock.papers.thesis.tables import Compared, Line, compare, measured
 from penstock.report.grid import Grid, interval, number, percent
 from penstock.report.statistics import Difference
@@ -125,7 +123,10 @@ def best_values(results: Results) -> list[Grid]:
             rows.append(
                 (
                     title,
-                    *(_choice(v, slots, latency) for v in (published.CHOSEN[policy], fastest, frugal)),
+                    *(
+                        _choice(v, slots, latency)
+                        for v in (published.CHOSEN[policy], fastest, frugal)
+                    ),
                 )
             )
         header = ("value: slots, latency s", "the thesis's", "fastest", "frugal")

@@ -15,8 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.compare.results import Results
 from penstock.compare.trace import Trace
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, published
 from penstock.report.figure import GREY, INK
 
 WIDTH, HEIGHT, DPI = 900, 380, 100

@@ -15,8 +15,7 @@ from itertools import pairwise
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
 from penstock.papers.judging import Part, Rule, at_least, bound, lower
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.convergence import rest
 from penstock.report.grid import interval, number, percent
 

@@ -286,10 +286,10 @@ CONVERGENCE: tuple[ConvergenceRow, ...] = (
 IDS: tuple[str, ...] = (*TABLES, CONVERGENCE_ID)
 
 
-def published(id: str, label: str) -> Row:
+def printed_row(id: str, label: str) -> Row:
     """A row by the name it has in its table.
 
-    >>> published("7.3", "DS2 1.0").figures["latency_mean"]
+    >>> printed_row("7.3", "DS2 1.0").figures["latency_mean"]
     311.8
     """
     table = TABLES[id]

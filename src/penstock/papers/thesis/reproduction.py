@@ -10,11 +10,7 @@ from penstock.compare.cell import Cell
 from penstock.compare.results import Results
 from penstock.core.errors import InputError, unknown
 from penstock.papers.judging import Finding
-from penstock.papers.thesis import accuracy
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import convergence
-from penstock.papers.thesis import improved
-from penstock.papers.thesis import published
+from penstock.papers.thesis import accuracy, cells, convergence, improved, published
 from penstock.papers.thesis.extended import Section
 from penstock.papers.thesis.figures import Drawing
 from penstock.papers.thesis.tables import Compared

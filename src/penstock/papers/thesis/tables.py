@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import published
+from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.published import FIGURES, Figure
 from penstock.report.grid import Grid, interval, number, printed
 from penstock.report.statistics import Estimate
@@ -33,7 +32,7 @@ class Line:
     workload: str
     cell: str
     policy: str
-    published: Mapping[Figure, float] = field(default_factory=dict)
+    paper: Mapping[Figure, float] = field(default_factory=dict)
     misprints: Mapping[Figure, str] = field(default_factory=dict)
     ours: Mapping[Figure, Estimate] = field(default_factory=dict)
 

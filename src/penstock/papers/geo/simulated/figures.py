@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.geo.simulated import cells
-from penstock.papers.geo.simulated import published
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.pictures import canvas, words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from penstock.papers.geo.simulated import cells
-from penstock.papers.geo.simulated import published
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, of
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.judged import Judged, counted, judged
@@ -102,7 +101,9 @@ def _full(outcomes: Outcomes) -> Judged:
     return judged(
         claim="Map and Id-Value take in the whole load with 7 instances, with and without 25 ms",
         paper="7",
-        ours="; ".join(f"{published.JOBS[j]}, {published.CASES[c]}: {n}" for (j, c), n in found.items()),
+        ours="; ".join(
+            f"{published.JOBS[j]}, {published.CASES[c]}: {n}" for (j, c), n in found.items()
+        ),
         good=found == chosen,
         why="",
     )

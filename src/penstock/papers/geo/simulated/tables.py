@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.papers.geo.simulated import cells
-from penstock.papers.geo.simulated import published
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
 from penstock.papers.geo.simulated.runner import Outcomes, mean
 from penstock.papers.geo.simulated.views import VIEWS

@@ -28,7 +28,12 @@ def draw(outcomes: Outcomes, folder: Path) -> Path:
         for axes, condition in zip(places, CONDITIONS, strict=True):
             if outcomes.of(condition):
                 _panel(axes, outcomes, condition)
-            words(axes, f"{published.JOBS[condition.job]}, {condition.words}", "executors", "records/s")
+            words(
+                axes,
+                f"{published.JOBS[condition.job]}, {condition.words}",
+                "executors",
+                "records/s",
+            )
     return path
 
 

@@ -67,7 +67,10 @@ def errors(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
         for scaler in SCALERS:
             sizes = [abs(error) for error in outcomes.errors(condition, scaler)]
             row += [percent(statistics.fmean(sizes)), percent(max(sizes))] if sizes else [NONE] * 2
-        row += [f"≤ {percent(published.TARGETS[condition.job])}", percent(outcomes.inside(condition))]
+        row += [
+            f"≤ {percent(published.TARGETS[condition.job])}",
+            percent(outcomes.inside(condition)),
+        ]
         rows.append(tuple(row))
     return Grid(
         title="Errors of predictions of levels that had not been seen",

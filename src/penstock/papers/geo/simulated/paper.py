@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.papers import harness
 from penstock.papers.geo.simulated import cells, figures, findings, runner, tables
-from penstock.papers.running import Progress
 from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.running import Progress
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS, FIRST_SEED = 25, 4000  # five times the study's runs; none that anything was chosen on

@@ -10,13 +10,10 @@ from penstock.core.codec import from_json, to_json
 from penstock.papers import one_by_one
 from penstock.papers.geo.spark.levels import Climb, climb
 from penstock.papers.gesscale.simulated.published import NAMES
-from penstock.papers.gesscale.spark import figures
-from penstock.papers.gesscale.spark import findings
-from penstock.papers.gesscale.spark import setup
-from penstock.papers.gesscale.spark import tables
+from penstock.papers.gesscale.spark import figures, findings, setup, tables
 from penstock.papers.gesscale.spark.taxi import Outcome, Outcomes, Say, run
-from penstock.papers.running import Progress
 from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.running import Progress
 from penstock.papers.spark_plan import Plan
 from penstock.papers.write_up import Told, WriteUp
 

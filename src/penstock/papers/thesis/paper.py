@@ -24,13 +24,15 @@ from penstock.compare.results import Results
 from penstock.core.errors import InputError
 from penstock.papers import page
 from penstock.papers.judging import judge
-from penstock.papers.thesis import accuracy
-from penstock.papers.thesis import cells
-from penstock.papers.thesis import convergence
-from penstock.papers.thesis import document
-from penstock.papers.thesis import findings
-from penstock.papers.thesis import improved
-from penstock.papers.thesis import published
+from penstock.papers.thesis import (
+    accuracy,
+    cells,
+    convergence,
+    document,
+    findings,
+    improved,
+    published,
+)
 from penstock.papers.thesis.extended import SECTIONS, Section
 from penstock.papers.thesis.figures import draw_all
 from penstock.papers.thesis.reproduction import IMPROVED, Answer, Plan, Reproduction

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from penstock.core.errors import InputError
 from penstock.papers import harness
-from penstock.papers.running import Progress
+from penstock.papers.document import means
+from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.mead import cells, figures, findings, models, runner, tables
 from penstock.papers.mead.traces import LM, SYNT
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.document import means
+from penstock.papers.running import Progress
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS = 10

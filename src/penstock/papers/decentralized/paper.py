@@ -13,8 +13,8 @@ from penstock.papers.decentralized import evidence, figures, findings, tables
 from penstock.papers.decentralized.evidence import Evidence, Progress
 from penstock.papers.decentralized.experiment import DEVIATION, OTHERS
 from penstock.papers.decentralized.figures import CAPTIONS
-from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.document import means
+from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS = 100

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.papers import one_by_one
-from penstock.papers.geo.spark import figures
-from penstock.papers.geo.spark import findings
-from penstock.papers.geo.spark import tables
+from penstock.papers.geo.spark import figures, findings, tables
 from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, Condition
 from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, Outcome, Outcomes, Say, climb
-from penstock.papers.running import Progress
 from penstock.papers.harness import FIGURES, Reproduction
+from penstock.papers.running import Progress
 from penstock.papers.spark_plan import Plan
 from penstock.papers.write_up import Told, WriteUp
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import harness
+from penstock.papers.document import means
 from penstock.papers.gesscale.simulated import cells, figures, findings, runner, tables
 from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.simulated.setups import LEAST, NODES, WARM_UP
-from penstock.papers.running import Progress
 from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.document import means
+from penstock.papers.running import Progress
 from penstock.papers.write_up import Told, WriteUp
 
 SEEDS, FIRST_SEED = 30, 3000  # the fog was calibrated on seeds below that
