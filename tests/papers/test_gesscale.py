@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from penstock.core.errors import EngineError
 from penstock.papers.gesscale.simulated import cells, figures, findings, published, tables
 from penstock.papers.gesscale.simulated import setups as ideal
-from penstock.papers.gesscale.simulated.cells import Cell
-from penstock.papers.gesscale.simulated.experiment import Outcome, run
+from penstock.papers.gesscale.simulated.cells import GesscaleCell
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, run
 from penstock.papers.gesscale.simulated.metrics import provisioning
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
@@ -97,8 +97,8 @@ def test_metrics_of_provisioning(pairs: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_run(policy: str) -> None:
-    found = run(Cell(setup=MAIN.name, policy=policy), SEED, detailed=True)
-    assert replace(found, course=()) == run(Cell(setup=MAIN.name, policy=policy), SEED)
+    found = run(GesscaleCell(setup=MAIN.name, policy=policy), SEED, detailed=True)
+    assert replace(found, course=()) == run(GesscaleCell(setup=MAIN.name, policy=policy), SEED)
     wanted = ideal.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
     mean = found.cost / published.MINUTES - found.accuracy_o + found.accuracy_u
     assert mean == pytest.approx(wanted, rel=1e-6)
@@ -115,7 +115,7 @@ def test_a_run(policy: str) -> None:
 
 
 def test_without_stops_nothing_is_ever_down_and_little_waits() -> None:
-    found = run(Cell(setup="instant", policy=GESSCALE), SEED, detailed=True)
+    found = run(GesscaleCell(setup="instant", policy=GESSCALE), SEED, detailed=True)
     assert (np.array(found.course)[:, 1] > 0.0).all()
     assert found.excess_time == 0.0 and found.lag < 10.0
 
@@ -125,7 +125,7 @@ def test_a_run_can_be_left() -> None:
         raise EngineError("left")
 
     with pytest.raises(EngineError, match="left"):
-        run(Cell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
+        run(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
 
 
 def test_the_job_of_figure_3_stops_for_two_minutes() -> None:
@@ -139,7 +139,7 @@ BEST = {"cost": 900.0, "reconfigurations": 10.0, "timeshare_o": 60.0}
 OTHER = {"cost": 1200.0, "reconfigurations": 20.0, "timeshare_o": 50.0}
 
 
-def outcome(cell: Cell, seed: int, **changed: float) -> Outcome:
+def outcome(cell: GesscaleCell, seed: int, **changed: float) -> GesscaleOutcome:
     mine = BEST if cell.policy == GESSCALE else OTHER
     low = cell.policy == GESSCALE
     given: dict[str, Any] = {
@@ -157,7 +157,9 @@ def outcome(cell: Cell, seed: int, **changed: float) -> Outcome:
         **changed,
     }
     scale = 1.0 + 0.01 * (seed % 3 - 1)
-    return Outcome(key=cell.key, seed=seed, **{name: v * scale for name, v in given.items()})
+    return GesscaleOutcome(
+        key=cell.key, seed=seed, **{name: v * scale for name, v in given.items()}
+    )
 
 
 def outcomes(**gesscale: float) -> Outcomes:
@@ -220,7 +222,7 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
 
 def test_gesscale_plus_beside_gesscale() -> None:
     """20 reconfigurations against 10, in every fog; the cells are there only if asked for."""
-    plus = Cell(setup=MAIN.name, policy=published.PLUS)
+    plus = GesscaleCell(setup=MAIN.name, policy=published.PLUS)
     assert plus in cells.all_cells(extended=True) and plus not in cells.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
     found = tables.all_tables(Outcomes(runs=runs), extended=True)
@@ -231,12 +233,12 @@ def test_gesscale_plus_beside_gesscale() -> None:
 
 def test_it_reconfigures_less_than_gesscale() -> None:
     """One fog, not one of those that are reported."""
-    plain = run(Cell(setup=MAIN.name, policy=GESSCALE), SEED)
-    plus = run(Cell(setup=MAIN.name, policy=published.PLUS), SEED)
+    plain = run(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED)
+    plus = run(GesscaleCell(setup=MAIN.name, policy=published.PLUS), SEED)
     assert plus.reconfigurations < 0.8 * plain.reconfigurations
     assert plus.cost < 1.05 * plain.cost and plus.lag < plain.lag
 
 
 def test_errors_of_a_run_name_it(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="nowhere-gesscale, seed 3: KeyError: 'nowhere'"):
-        run_all([Cell(setup="nowhere", policy=GESSCALE)], [3], tmp_path, workers=1)
+        run_all([GesscaleCell(setup="nowhere", policy=GESSCALE)], [3], tmp_path, workers=1)

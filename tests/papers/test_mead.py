@@ -18,8 +18,8 @@ from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
 from penstock.papers import running
 from penstock.papers.mead import cells, published, runner
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import CDF, Outcome, run
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import CDF, MeadOutcome, run
 from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.traces import arrivals
 from penstock.policies.mead.mead import Mead
@@ -28,10 +28,10 @@ from penstock.simulator.tuples import log_analysis
 SECONDS = 180.0
 SEEDS = (4, 7)
 TINY = [
-    Cell(trace="lm", policy="full"),
-    Cell(trace="lm", policy="cpu-threshold"),
-    Cell(trace="lm", policy="mead-mg1", target=1.5),
-    Cell(trace="taxi", policy="full"),
+    MeadCell(trace="lm", policy="full"),
+    MeadCell(trace="lm", policy="cpu-threshold"),
+    MeadCell(trace="lm", policy="mead-mg1", target=1.5),
+    MeadCell(trace="taxi", policy="full"),
 ]
 
 
@@ -55,7 +55,7 @@ def test_mead_plus_has_the_targets_of_mead() -> None:
 
 
 def test_a_cell_says_what_its_policy_is_asked_for() -> None:
-    cell = Cell(trace="bc", policy="mead", target=0.5, p95=True, window=25_000)
+    cell = MeadCell(trace="bc", policy="mead", target=0.5, p95=True, window=25_000)
     assert cell.create() == Mead(target=0.5, percentile=0.95, windows="25000")
     assert cell.arrivals == 25_000 and replace(cell, window=None).arrivals == 50_000
     assert TINY[0].arrivals == TINY[1].arrivals == 2
@@ -84,7 +84,7 @@ def one_after_the_other(times: np.ndarray, demands: np.ndarray) -> np.ndarray:
 
 def test_full_cpu_is_a_plain_recursion() -> None:
     times = arrivals("lm", 3, SECONDS)
-    found = run(Cell(trace="lm", policy="full"), 3, times, detailed=True)
+    found = run(MeadCell(trace="lm", policy="full"), 3, times, detailed=True)
     application = log_analysis(float((times[-1] - times[0]) / (len(times) - 1)))
     draws = {}
     for number, name in enumerate(application.pipeline.order):
@@ -119,7 +119,7 @@ def test_a_run_can_be_left_before_any_decision() -> None:
         run(TINY[1], 0, arrivals("lm", 0, SECONDS), check=check)
 
 
-def plain(outcomes: Outcomes) -> dict[tuple[str, int], Outcome]:
+def plain(outcomes: Outcomes) -> dict[tuple[str, int], MeadOutcome]:
     """By cell and seed, without what depends on the machine."""
     return {(r.key, r.seed): replace(r, decision_seconds=0.0) for r in outcomes.runs}
 
@@ -153,7 +153,7 @@ def test_every_cell_runs_with_every_seed(whole: Outcomes) -> None:
     found = whole.estimate(TINY[0], "mean")
     assert found is not None and found.count == 2
     assert found.mean == pytest.approx(np.mean([r.mean for r in whole.of(TINY[0])]))
-    assert whole.estimate(Cell(trace="bc", policy="full"), "mean") is None
+    assert whole.estimate(MeadCell(trace="bc", policy="full"), "mean") is None
 
 
 def test_processes_change_no_figure(whole: Outcomes) -> None:
@@ -209,7 +209,7 @@ def test_nothing_is_run_twice(
 
 def test_an_error_names_its_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown trace 'nowhere'"):
-        runner.run([Cell(trace="nowhere", policy="full")], [0], tmp_path, workers=1)
+        runner.run([MeadCell(trace="nowhere", policy="full")], [0], tmp_path, workers=1)
 
 
 def test_scores_of_something_else_are_refused(tmp_path: Path) -> None:

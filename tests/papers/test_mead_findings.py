@@ -12,16 +12,16 @@ from rich.console import Console
 from penstock.papers.harness import Reproduction
 from penstock.papers.judging import Finding
 from penstock.papers.mead import cells, models, paper, published, tables
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import Outcome
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import MeadOutcome
 from penstock.papers.mead.findings import judge
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 
-Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
+Figures = Callable[[MeadCell, int], tuple[float, float]]  # response time, CPU
 
 
-def as_in_the_paper(cell: Cell, seed: int) -> tuple[float, float]:
+def as_in_the_paper(cell: MeadCell, seed: int) -> tuple[float, float]:
     """What the paper has; for ``mead+`` half of the target."""
     if cell.policy == "full":
         return 0.01, 100.0
@@ -48,7 +48,7 @@ def outcomes(
             response, cpu = figures(cell, seed)
             decisions = 60 if cell.policy != "full" else 0
             found.append(
-                Outcome(
+                MeadOutcome(
                     key=cell.key, seed=seed, mean=response, p95=response, cpu=cpu, worst=worst,
                     other=response / 5.0, decisions=decisions, decision_seconds=0.05,
                 )
@@ -76,7 +76,7 @@ def findings(found: Outcomes, off: float = 1.0) -> dict[str, Finding]:
 
 
 def changed(policy: str, trace: str, factor: float) -> Figures:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
         response, cpu = as_in_the_paper(cell, seed)
         return (
             response * factor if (cell.policy, cell.trace) == (policy, trace) else response
@@ -112,7 +112,7 @@ def test_a_finding_that_does_not_hold_says_where(
 
 
 def test_a_window_that_is_long_enough() -> None:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
         return (0.1, 50.0) if cell.window == 100_000 else as_in_the_paper(cell, seed)
 
     found = findings(outcomes(figures))["f"]
@@ -134,8 +134,8 @@ def test_models_that_disagree_without_correlation() -> None:
 
 
 def test_the_mean_over_seeds_counts() -> None:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
-        if cell == Cell(trace="bc", policy="mead", target=0.3):
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
+        if cell == MeadCell(trace="bc", policy="mead", target=0.3):
             return (0.45, 50.0) if seed == 1 else (0.15, 50.0)
         return as_in_the_paper(cell, seed)
 

@@ -17,8 +17,8 @@ from penstock.core.errors import InputError, MissingError
 from penstock.lab.sites import requirements
 from penstock.papers import harness
 from penstock.papers.geo.spark import paper as geo
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import Climb, Level, Outcome, Outcomes
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import Climb, ClimbOutcome, ClimbOutcomes, Level
 from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.spark import paper as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
@@ -69,11 +69,11 @@ def measured(first: float, gain: float, most: int, *, plus: float, simple: float
 
 
 class TestLevels:
-    def outcomes(self, climb: Climb, condition: Condition) -> Outcomes:
-        return Outcomes(runs=(Outcome(key=condition.key, seed=0, climb=climb),))
+    def outcomes(self, climb: Climb, condition: SparkCondition) -> ClimbOutcomes:
+        return ClimbOutcomes(runs=(ClimbOutcome(key=condition.key, seed=0, climb=climb),))
 
     def test_what_levels_say_together(self) -> None:
-        condition = Condition(job="map")
+        condition = SparkCondition(job="map")
         climb = measured(100.0, 0.9, MOST, plus=-0.02, simple=0.1)
         found = self.outcomes(climb, condition)
         assert found.gain(condition) == pytest.approx(0.9)
@@ -83,18 +83,18 @@ class TestLevels:
         assert found.inside(condition) == 1.0
 
     def test_a_level_far_from_its_interval_is_not_inside(self) -> None:
-        condition = Condition(job="map")
+        condition = SparkCondition(job="map")
         climb = measured(100.0, 0.9, MOST, plus=-0.2, simple=0.1)
         assert self.outcomes(climb, condition).inside(condition) == 0.0
 
     def test_far_sites_are_late_and_used_last(self) -> None:
-        spec = Condition(job="id-id", delay=0.025, jitter=0.01).sites()
+        spec = SparkCondition(job="id-id", delay=0.025, jitter=0.01).sites()
         assert len(spec.sites) == MOST == spec.slots
         assert [spec[name].delay for name in spec.nearest(MOST)] == [0.0] * 3 + [0.025] * 3
         assert {site.jitter for site in spec.sites if site.delay} == {0.01}
 
     @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda c: c.key)
-    def test_batches_hold_whole_windows(self, condition: Condition) -> None:
+    def test_batches_hold_whole_windows(self, condition: SparkCondition) -> None:
         job = condition.pipeline(seed=1)
         assert condition.rows % job.cycle == 0
 
@@ -213,11 +213,11 @@ class TestGesscaleOnSpark:
         def climb(spec: Any, job: Any, rows: int, *, most: int, seed: int, say: Any) -> Climb:
             return measured(200.0, 0.9, most, plus=0.01, simple=0.2)
 
-        def run(policy: str, seed: int, carried: list[float], *, say: Any) -> taxi.Outcome:
+        def run(policy: str, seed: int, carried: list[float], *, say: Any) -> taxi.TaxiOutcome:
             asked.append((policy, seed))
             worse = list(NAMES).index("gesscale") - list(NAMES).index(policy)
             more = worse + 0.01 * seed
-            return taxi.Outcome(
+            return taxi.TaxiOutcome(
                 key=policy,
                 seed=seed,
                 accuracy_o=1.0 + more,
@@ -257,10 +257,10 @@ class TestGesscaleOnSpark:
     def test_what_is_not_held_has_its_measured_cause(self) -> None:
         """Gesscale is the worst of all here, in three runs that differ a little."""
 
-        def run(policy: str, seed: int) -> taxi.Outcome:
+        def run(policy: str, seed: int) -> taxi.TaxiOutcome:
             worse = float(policy == "gesscale")
             slots = (2.0, 4.0, 3.0) if worse else (2.0, 3.0, 3.0)
-            return taxi.Outcome(
+            return taxi.TaxiOutcome(
                 key=policy,
                 seed=seed,
                 accuracy_o=1.0 + worse,

@@ -12,7 +12,7 @@ from penstock.decentralized import counted_steps, message_steps
 from penstock.decentralized.steps import Course, Setup, brownian
 from penstock.papers.decentralized import changes, growth
 from penstock.papers.decentralized.changes import Delays
-from penstock.papers.decentralized.experiment import OTHERS, PAPER, STEPS, Cell, Scores, scores
+from penstock.papers.decentralized.experiment import OTHERS, PAPER, STEPS, Scores, Setting, scores
 from penstock.papers.decentralized.growth import Traffic
 
 SIZES = (1_000, 100_000)  # instances in all
@@ -43,7 +43,7 @@ class Evidence:
     """
 
     runs: tuple[Scores, ...]
-    others: tuple[tuple[Cell, tuple[Scores, ...]], ...]
+    others: tuple[tuple[Setting, tuple[Scores, ...]], ...]
     compared: int
     differ: int
     mistimed: int

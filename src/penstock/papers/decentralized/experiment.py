@@ -18,7 +18,7 @@ LONGEST_LAG = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Setting:
     """One setting; ``deviation`` of the load at every step."""
 
     label: str
@@ -39,13 +39,13 @@ class Cell:
         return message_steps.simulate(self.setup, self.load(seed), seed)
 
 
-PAPER = Cell(label="the paper's")
+PAPER = Setting(label="the paper's")
 
 
-def _thresholds(up: float, down: float) -> Cell:
+def _thresholds(up: float, down: float) -> Setting:
     policy = Probabilistic(up=up, down=down)
     setup = replace(PAPER.setup, policies=(policy,) * PAPER.setup.operators)
-    return Cell(label=f"up {up:g}, down {down:g}", setup=setup)
+    return Setting(label=f"up {up:g}, down {down:g}", setup=setup)
 
 
 OTHERS = (
@@ -53,14 +53,14 @@ OTHERS = (
     _thresholds(0.85, 0.55),
     _thresholds(0.9, 0.5),
     *(
-        Cell(
+        Setting(
             label=f"every {n} steps" if n > 1 else "every step",
             setup=replace(PAPER.setup, period=n),
         )
         for n in (1, 2, 10, 20)
     ),
-    Cell(label="trials spread", setup=replace(PAPER.setup, spread=True)),
-    *(Cell(label=f"load deviation {d:g}", deviation=d) for d in (DEVIATION / 2, DEVIATION * 2)),
+    Setting(label="trials spread", setup=replace(PAPER.setup, spread=True)),
+    *(Setting(label=f"load deviation {d:g}", deviation=d) for d in (DEVIATION / 2, DEVIATION * 2)),
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.papers.mead.cells import Cell
+from penstock.papers.mead.cells import MeadCell
 from penstock.simulator.tuples import TupleEngine, log_analysis
 from penstock.workloads.pattern import Floats
 
@@ -21,7 +21,7 @@ CDF = np.geomspace(1e-4, 1e3, 141)  # response times in seconds, of the pictures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MeadOutcome:
     """Response times along parser → matcher, and the mean CPU share of all operators.
 
     ``other`` mean response time along parser → counter · ``worst`` the share of all delay that
@@ -44,13 +44,13 @@ class Outcome:
 
 
 def run(
-    cell: Cell,
+    cell: MeadCell,
     seed: int,
     times: Floats,
     *,
     detailed: bool = False,
     check: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> MeadOutcome:
     """One cell; the demands of the records are those of the seed, whatever the policy.
 
     ``detailed`` with what the pictures need · ``check`` is called before every decision and may
@@ -74,7 +74,7 @@ def run(
     steps = list(engine.shares)
     engine.drain()
     begins, stays = engine.responses(SINK)
-    return Outcome(
+    return MeadOutcome(
         key=cell.key,
         seed=seed,
         mean=float(stays.mean()),

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from penstock.papers.mead import models, published
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import CDF, Outcome
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import CDF, MeadOutcome
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.traces import arrivals
@@ -137,13 +137,13 @@ def _figure_10(shown: Shown, path: Path) -> None:
 
 def _detailed(
     shown: Shown, trace: str, policy: str, target: float | None, p95: bool = False
-) -> Outcome | None:
-    cell = Cell(trace=trace, policy=policy, target=target, p95=p95)
+) -> MeadOutcome | None:
+    cell = MeadCell(trace=trace, policy=policy, target=target, p95=p95)
     return next((run for run in shown.outcomes.of(cell) if run.seed == shown.seed), None)
 
 
 def _courses(
-    places: Sequence[Axes], runs: Sequence[tuple[str, Outcome | None]], title: str
+    places: Sequence[Axes], runs: Sequence[tuple[str, MeadOutcome | None]], title: str
 ) -> None:
     for (label, run), colour in zip(runs, COLOURS, strict=False):
         if run is None or not run.course:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.papers.judging import Finding, bound
 from penstock.papers.mead import cells, models, published
-from penstock.papers.mead.cells import FULL, MEAD, Cell
+from penstock.papers.mead.cells import FULL, MEAD, MeadCell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.tables import met
@@ -109,7 +109,7 @@ def _threshold(outcomes: Outcomes) -> Finding | None:
     """Faster than the simple models at about the CPU that it had in the paper."""
     words, good = [], True
     for trace, (theirs, cpu) in published.THRESHOLD.items():
-        cell = Cell(trace=trace, policy="cpu-threshold")
+        cell = MeadCell(trace=trace, policy="cpu-threshold")
         simple = [c for c in cells.table_1() if c.trace == trace and c.policy != MEAD]
         response, used = outcomes.estimate(cell, "mean"), outcomes.estimate(cell, "cpu")
         others = [found.mean for c in simple if (found := outcomes.estimate(c, "mean"))]
@@ -175,7 +175,7 @@ def _uncorrelated(comparisons: Sequence[Comparison]) -> Finding | None:
 
 def _counted(
     outcomes: Outcomes,
-    chosen: Iterable[Cell],
+    chosen: Iterable[MeadCell],
     *,
     id: str,
     claim: str,
@@ -202,13 +202,13 @@ def _counted(
     )
 
 
-def _cause(outcomes: Outcomes, missed: Sequence[Cell]) -> str:
+def _cause(outcomes: Outcomes, missed: Sequence[MeadCell]) -> str:
     """Why targets were missed, as far as the runs tell: little CPU when much came at once."""
     words = []
     for trace in dict.fromkeys(cell.trace for cell in missed):
         here = [cell for cell in missed if cell.trace == trace]
         shares = [found.mean for c in here if (found := outcomes.estimate(c, "worst"))]
-        full = outcomes.estimate(Cell(trace=trace, policy=FULL), here[0].figure)
+        full = outcomes.estimate(MeadCell(trace=trace, policy=FULL), here[0].figure)
         if full is None or full.mean > min(c.target or 0.0 for c in here):
             continue
         if min(shares) >= SUDDEN:
@@ -220,6 +220,6 @@ def _cause(outcomes: Outcomes, missed: Sequence[Cell]) -> str:
     return " ".join(words)
 
 
-def _said(outcomes: Outcomes, cell: Cell) -> str:
+def _said(outcomes: Outcomes, cell: MeadCell) -> str:
     found = outcomes.estimate(cell, cell.figure)
     return f"{cell.trace.upper()} {cell.figure} {interval(found)} s of {number(cell.target)} s"

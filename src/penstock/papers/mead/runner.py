@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import running
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import Outcome
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import MeadOutcome
 from penstock.papers.mead.experiment import run as run_cell
 from penstock.papers.mead.traces import arrivals
 from penstock.papers.running import Progress
@@ -20,7 +20,7 @@ from penstock.report.statistics import Estimate, estimate
 class Task:
     """One run: a cell with a seed on the first ``seconds`` of its trace."""
 
-    cell: Cell
+    cell: MeadCell
     seed: int
     seconds: float
     detailed: bool
@@ -35,13 +35,13 @@ class Task:
 class Outcomes:
     """All runs that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[MeadOutcome, ...]
 
-    def of(self, cell: Cell) -> list[Outcome]:
+    def of(self, cell: MeadCell) -> list[MeadOutcome]:
         """The runs of a cell, by seed."""
         return sorted((r for r in self.runs if r.key == cell.key), key=lambda r: r.seed)
 
-    def estimate(self, cell: Cell, figure: str) -> Estimate | None:
+    def estimate(self, cell: MeadCell, figure: str) -> Estimate | None:
         """Mean and interval of a figure over the seeds."""
         values = [float(getattr(outcome, figure)) for outcome in self.of(cell)]
         return estimate(values) if values else None
@@ -49,11 +49,11 @@ class Outcomes:
 
 def load(folder: Path) -> Outcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=running.load(Outcome, folder))
+    return Outcomes(runs=running.load(MeadOutcome, folder))
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Sequence[MeadCell],
     seeds: Sequence[int],
     folder: Path,
     *,
@@ -64,11 +64,11 @@ def run(
     """Run what the folder does not hold yet, on the first ``seconds`` of the traces."""
     groups = _groups(cells, seeds, seconds)
     return Outcomes(
-        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+        runs=running.run(groups, _work, MeadOutcome, folder, workers=workers, progress=progress)
     )
 
 
-def _groups(cells: Sequence[Cell], seeds: Sequence[int], seconds: float) -> list[list[Task]]:
+def _groups(cells: Sequence[MeadCell], seeds: Sequence[int], seconds: float) -> list[list[Task]]:
     """By trace and seed: such runs share their windows, and so the fits.
 
     So do all seeds of BC, which is why they follow one another.
@@ -84,7 +84,7 @@ def _groups(cells: Sequence[Cell], seeds: Sequence[int], seconds: float) -> list
     ]
 
 
-def _work(task: Task) -> Outcome:
+def _work(task: Task) -> MeadOutcome:
     times = arrivals(task.cell.trace, task.seed, task.seconds)
     check = running.leave_if_stopping
     return run_cell(task.cell, task.seed, times, detailed=task.detailed, check=check)

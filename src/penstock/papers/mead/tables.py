@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from penstock.papers.mead import cells, models, published
-from penstock.papers.mead.cells import MEAD, Cell
+from penstock.papers.mead.cells import MEAD, MeadCell
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.runner import Outcomes
 from penstock.report.grid import Grid, interval, number, percent, printed
@@ -123,13 +123,13 @@ def worst(outcomes: Outcomes) -> Grid:
     )
 
 
-def met(outcomes: Outcomes, cell: Cell) -> bool | None:
+def met(outcomes: Outcomes, cell: MeadCell) -> bool | None:
     """Whether the mean over the seeds keeps the target; ``None`` where nothing was run."""
     found = outcomes.estimate(cell, cell.figure)
     return None if found is None or cell.target is None else found.mean <= cell.target
 
 
-def _row(outcomes: Outcomes, cell: Cell, theirs: published.Figures | None) -> tuple[str, ...]:
+def _row(outcomes: Outcomes, cell: MeadCell, theirs: published.Figures | None) -> tuple[str, ...]:
     return (
         cell.trace.upper(),
         published.NAMES.get(cell.policy, "full CPU"),
@@ -141,7 +141,7 @@ def _row(outcomes: Outcomes, cell: Cell, theirs: published.Figures | None) -> tu
     )
 
 
-def _response(outcomes: Outcomes, cell: Cell) -> str:
+def _response(outcomes: Outcomes, cell: MeadCell) -> str:
     mark = f" {MISSED}" if met(outcomes, cell) is False else ""
     return interval(outcomes.estimate(cell, cell.figure)) + mark
 

@@ -43,7 +43,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class GeoCell:
     """A condition with every level of parallelism in turn, or with an auto-scaler."""
 
     condition: Condition
@@ -68,11 +68,11 @@ def mostly_delayed() -> list[Condition]:
     ]
 
 
-def all_cells() -> list[Cell]:
+def all_cells() -> list[GeoCell]:
     """All levels, Gesscale and ``gesscale+`` under all conditions."""
     scalers: tuple[Scaler, ...] = ("levels", "gesscale", "gesscale+")
     return [
-        Cell(condition=condition, scaler=scaler)
+        GeoCell(condition=condition, scaler=scaler)
         for condition in [*studied(), *mostly_delayed()]
         for scaler in scalers
     ]

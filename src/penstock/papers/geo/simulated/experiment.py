@@ -11,7 +11,7 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Snapshot
 from penstock.core.sanity import believable
-from penstock.papers.geo.simulated.cells import Cell
+from penstock.papers.geo.simulated.cells import GeoCell
 from penstock.papers.geo.simulated.onlookers import Onlookers, one_more
 from penstock.papers.geo.simulated.views import VIEWS
 from penstock.policies import create
@@ -49,7 +49,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GeoOutcome:
     """A run: its looks, and the reason that was given last."""
 
     key: str
@@ -80,7 +80,7 @@ class Outcome:
         return sum(a != b for a, b in pairwise(sizes))
 
 
-def run(cell: Cell, seed: int, *, check: Callable[[], None] = lambda: None) -> Outcome:
+def run(cell: GeoCell, seed: int, *, check: Callable[[], None] = lambda: None) -> GeoOutcome:
     """One cell; ``check`` is called now and then and may raise to end the run."""
     seconds = LOOKS * (RESTART + WARM_UP + WINDOW)
     engine = GeoEngine(cell.condition.spec(seed), Constant(rps=RATE), seconds=seconds, seed=seed)
@@ -89,7 +89,7 @@ def run(cell: Cell, seed: int, *, check: Callable[[], None] = lambda: None) -> O
     return _scaled(cell, seed, engine, check)
 
 
-def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> Outcome:
+def _levels(cell: GeoCell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> GeoOutcome:
     """One instance more after every look, on the nearest node; both policies look on."""
     job = cell.condition.job
     onlookers, plus = Onlookers(job, seed), GesscalePlus()
@@ -117,10 +117,10 @@ def _levels(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         }
         change = Change(before=level, slots=more.slots, raw=more.slots, add_on=more.add_on)
         engine.apply({job: change})
-    return Outcome(key=cell.key, seed=seed, looks=tuple(looks))
+    return GeoOutcome(key=cell.key, seed=seed, looks=tuple(looks))
 
 
-def _scaled(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> Outcome:
+def _scaled(cell: GeoCell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> GeoOutcome:
     """An auto-scaler, which looks when the study's does."""
     job = cell.condition.job
     loop = Loop(engine, create(cell.scaler), Guards(), mode="act", seed=seed)
@@ -134,7 +134,7 @@ def _scaled(cell: Cell, seed: int, engine: GeoEngine, check: Callable[[], None])
         decision = loop.tick()
         looks.append(_look(decision.seen, job, decision.targets[job].slots))
         reason, restart = decision.proposal.reason, decision.applied
-    return Outcome(key=cell.key, seed=seed, looks=tuple(looks), reason=reason)
+    return GeoOutcome(key=cell.key, seed=seed, looks=tuple(looks), reason=reason)
 
 
 def _window(engine: GeoEngine, *, restart: bool) -> Snapshot:

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition
-from penstock.papers.geo.simulated.runner import Outcomes, mean
+from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
 from penstock.papers.pictures import canvas, words
 from penstock.papers.thesis.figures import COLOURS
 from penstock.report.figure import GREY
@@ -20,7 +20,7 @@ MEASURED, SIMPLE, PLUS, HELD = "black", COLOURS[1], COLOURS[0], COLOURS[3]
 LEVELS = np.arange(1, NODES + 1)
 
 
-def draw_all(outcomes: Outcomes, folder: Path) -> list[Path]:
+def draw_all(outcomes: GeoOutcomes, folder: Path) -> list[Path]:
     """All of them into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = [folder / "figure-6.png"]
@@ -36,7 +36,7 @@ def draw_all(outcomes: Outcomes, folder: Path) -> list[Path]:
     return drawn
 
 
-def _busyness(outcomes: Outcomes, path: Path) -> None:
+def _busyness(outcomes: GeoOutcomes, path: Path) -> None:
     """From the least to the most busy instance at every level; a mark for the first one."""
     chosen = [c for c in cells.studied() if c.case == "none"]
     with canvas(path, 1, 3, height=260) as places:
@@ -56,7 +56,7 @@ def _busyness(outcomes: Outcomes, path: Path) -> None:
             words(axes, published.JOBS[condition.job], "instances", "busy share")
 
 
-def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
+def _throughput(outcomes: GeoOutcomes, condition: Condition, axes: Axes) -> None:
     rates = np.array([[x.rate for x in outcomes.level(condition, n)] for n in LEVELS.tolist()])
     _rates(axes, rates / 1e3)
     axes.axhline(RATE / 1e3, color=GREY, lw=1, ls="--")
@@ -77,7 +77,7 @@ def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
     words(axes, title, "instances", "thousand records/s")
 
 
-def _mostly_delayed(outcomes: Outcomes, path: Path) -> None:
+def _mostly_delayed(outcomes: GeoOutcomes, path: Path) -> None:
     """Throughput, back pressure, where Gesscale stops and where ``gesscale+`` stays."""
     with canvas(path, 1, 2, height=300) as places:
         for axes, condition in zip(places, cells.mostly_delayed(), strict=True):

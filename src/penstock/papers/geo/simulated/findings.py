@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, of
-from penstock.papers.geo.simulated.runner import Outcomes, mean
+from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
 from penstock.papers.judged import Judged, counted, judged
 from penstock.papers.judging import Finding
 from penstock.report.grid import percent
@@ -21,7 +21,7 @@ NEAR_PEAK = (6, 7, 8)
 FAR_OFF = 0.25  # an error of this size makes an auto-scaler unreliable
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: GeoOutcomes) -> tuple[Finding, ...]:
     """All of them; none while runs are missing."""
     conditions = [*cells.studied(), *cells.mostly_delayed()]
     if any(not outcomes.of(c, s) for c in conditions for s in ("levels", "gesscale", "gesscale+")):
@@ -49,7 +49,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     )
 
 
-def _busy(outcomes: Outcomes) -> Judged:
+def _busy(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
     for job in published.JOBS:
         busiest, least = [], 1.0
@@ -76,7 +76,7 @@ def _busy(outcomes: Outcomes) -> Judged:
     )
 
 
-def _gains(outcomes: Outcomes) -> Judged:
+def _gains(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
     for job, theirs in published.GAINS.items():
         condition = of(job, "none")
@@ -95,7 +95,7 @@ def _gains(outcomes: Outcomes) -> Judged:
     )
 
 
-def _full(outcomes: Outcomes) -> Judged:
+def _full(outcomes: GeoOutcomes) -> Judged:
     chosen = {key: n for key, n in published.FULL.items() if key[1] != "jitter"}
     found = {key: outcomes.full(of(key[0], key[1])) for key in chosen}  # type: ignore[arg-type]
     return judged(
@@ -109,7 +109,7 @@ def _full(outcomes: Outcomes) -> Judged:
     )
 
 
-def _full_with_jitter(outcomes: Outcomes) -> Judged:
+def _full_with_jitter(outcomes: GeoOutcomes) -> Judged:
     condition = of("map", "jitter")
     full = outcomes.full(condition)
     others = [outcomes.rate(of("map", case), 6) / 1e3 for case in ("none", "fixed", "jitter")]
@@ -124,7 +124,7 @@ def _full_with_jitter(outcomes: Outcomes) -> Judged:
     )
 
 
-def _stateful_needs_more(outcomes: Outcomes) -> Judged:
+def _stateful_needs_more(outcomes: GeoOutcomes) -> Judged:
     rate = outcomes.rate(of("id-id", "none"), NODES)
     return judged(
         claim=f"Id-Id does not take in the whole load with {NODES} instances, though it grows with "
@@ -137,7 +137,7 @@ def _stateful_needs_more(outcomes: Outcomes) -> Judged:
     )
 
 
-def _peak(outcomes: Outcomes) -> Judged:
+def _peak(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "fixed")
     best = outcomes.best(condition)
     rates = {n: outcomes.rate(condition, n) for n in range(6, NODES + 1)}
@@ -153,7 +153,7 @@ def _peak(outcomes: Outcomes) -> Judged:
     )
 
 
-def _stall(outcomes: Outcomes) -> Judged:
+def _stall(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "fixed")
     stays = [run.stays for run in outcomes.of(condition)]
     short = all(
@@ -172,7 +172,7 @@ def _stall(outcomes: Outcomes) -> Judged:
     )
 
 
-def _jitter(outcomes: Outcomes) -> Judged:
+def _jitter(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "jitter")
     nine, ten = outcomes.rate(condition, 9), outcomes.rate(condition, 10)
     return judged(
@@ -185,7 +185,7 @@ def _jitter(outcomes: Outcomes) -> Judged:
     )
 
 
-def _map_errors(outcomes: Outcomes) -> Judged:
+def _map_errors(outcomes: GeoOutcomes) -> Judged:
     found = [_worst(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
     means = [_mean_error(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
     return judged(
@@ -197,7 +197,7 @@ def _map_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _id_id_errors(outcomes: Outcomes) -> Judged:
+def _id_id_errors(outcomes: GeoOutcomes) -> Judged:
     near = _mean_error(outcomes, of("id-id", "none"))
     far = [_worst(outcomes, of("id-id", case)) for case in ("fixed", "jitter")]
     return judged(
@@ -209,7 +209,7 @@ def _id_id_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _id_value_errors(outcomes: Outcomes) -> Judged:
+def _id_value_errors(outcomes: GeoOutcomes) -> Judged:
     cases: tuple[Case, ...] = ("none", "fixed", "jitter")
     found = [_worst(outcomes, of("id-value", case)) for case in cases]
     return judged(
@@ -221,7 +221,7 @@ def _id_value_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _back_pressure(outcomes: Outcomes) -> Judged:
+def _back_pressure(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
     for condition in cells.mostly_delayed():
         best = outcomes.best(condition)
@@ -247,17 +247,17 @@ def _back_pressure(outcomes: Outcomes) -> Judged:
     )
 
 
-def _worst(outcomes: Outcomes, condition: Condition) -> float:
+def _worst(outcomes: GeoOutcomes, condition: Condition) -> float:
     """The greatest mean error of a level."""
     found = [outcomes.errors(condition, n, "gesscale") for n in range(2, NODES + 1)]
     return max(abs(mean(errors)) for errors in found if errors)
 
 
-def _mean_error(outcomes: Outcomes, condition: Condition) -> float:
+def _mean_error(outcomes: GeoOutcomes, condition: Condition) -> float:
     return mean([abs(error) for error in outcomes.all_errors(condition, "gesscale")])
 
 
-def _most(outcomes: Outcomes, condition: Condition, level: int) -> float:
+def _most(outcomes: GeoOutcomes, condition: Condition, level: int) -> float:
     return max(look.rate for look in outcomes.level(condition, level))
 
 
@@ -268,7 +268,7 @@ def _percents(shares: Sequence[float]) -> str:
 AS_GOOD = 0.9  # of the best level's throughput
 
 
-def errors(outcomes: Outcomes) -> Judged:
+def errors(outcomes: GeoOutcomes) -> Judged:
     """Of predictions of levels not seen before."""
     words, good = [], True
     for job, most in published.TARGETS.items():
@@ -289,7 +289,7 @@ def errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def ends(outcomes: Outcomes) -> Judged:
+def ends(outcomes: GeoOutcomes) -> Judged:
     """Where it comes to in the conditions of Figure 10, and what it says."""
     words, good = [], True
     for condition in cells.mostly_delayed():
@@ -314,7 +314,7 @@ def ends(outcomes: Outcomes) -> Judged:
     )
 
 
-def holds(outcomes: Outcomes) -> Judged:
+def holds(outcomes: GeoOutcomes) -> Judged:
     """What it holds where no set is enough."""
     words, good = [], True
     for condition in [of("id-id", "fixed"), of("id-id", "jitter"), *cells.mostly_delayed()]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import running
-from penstock.papers.geo.simulated.cells import Cell, Condition, Scaler
-from penstock.papers.geo.simulated.experiment import Look, Outcome
+from penstock.papers.geo.simulated.cells import Condition, GeoCell, Scaler
+from penstock.papers.geo.simulated.experiment import GeoOutcome, Look
 from penstock.papers.geo.simulated.experiment import run as run_cell
 from penstock.papers.judging import Verdict
 from penstock.papers.running import Progress
@@ -22,7 +22,7 @@ WHOLE = 0.98  # of the load
 class Task:
     """One run: a cell with a seed."""
 
-    cell: Cell
+    cell: GeoCell
     seed: int
 
     @property
@@ -32,14 +32,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class GeoOutcomes:
     """All runs that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[GeoOutcome, ...]
 
-    def of(self, condition: Condition, scaler: Scaler = "levels") -> list[Outcome]:
+    def of(self, condition: Condition, scaler: Scaler = "levels") -> list[GeoOutcome]:
         """The runs under a condition, by seed."""
-        key = Cell(condition=condition, scaler=scaler).key
+        key = GeoCell(condition=condition, scaler=scaler).key
         return sorted((r for r in self.runs if r.key == key), key=lambda r: r.seed)
 
     def level(self, condition: Condition, slots: int) -> list[Look]:
@@ -103,25 +103,25 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def load(folder: Path) -> Outcomes:
+def load(folder: Path) -> GeoOutcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=running.load(Outcome, folder))
+    return GeoOutcomes(runs=running.load(GeoOutcome, folder))
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Sequence[GeoCell],
     seeds: Sequence[int],
     folder: Path,
     *,
     workers: int | None = None,
     progress: Progress = lambda finished, total: None,
-) -> Outcomes:
+) -> GeoOutcomes:
     """Run what the folder does not hold yet, seed by seed."""
     groups = [[Task(cell=cell, seed=seed) for cell in cells] for seed in seeds]
-    return Outcomes(
-        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+    return GeoOutcomes(
+        runs=running.run(groups, _work, GeoOutcome, folder, workers=workers, progress=progress)
     )
 
 
-def _work(task: Task) -> Outcome:
+def _work(task: Task) -> GeoOutcome:
     return run_cell(task.cell, task.seed, check=running.leave_if_stopping)

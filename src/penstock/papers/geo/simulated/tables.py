@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
-from penstock.papers.geo.simulated.runner import Outcomes, mean
+from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
 from penstock.papers.geo.simulated.views import VIEWS
 from penstock.report.grid import NONE, Grid, percent
 from penstock.simulator.geo.setups import NODES, RATE
@@ -16,7 +16,7 @@ SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
 SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 
 
-def all_tables(outcomes: Outcomes) -> list[Grid]:
+def all_tables(outcomes: GeoOutcomes) -> list[Grid]:
     """All of them."""
     conditions = cells.studied()
     jobs = {job: [c for c in conditions if c.job == job] for job in published.JOBS}
@@ -31,7 +31,7 @@ def all_tables(outcomes: Outcomes) -> list[Grid]:
     ]
 
 
-def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     """Figure 6: least and most busy instance, and which is the busiest."""
     rows = []
     for level in LEVELS:
@@ -54,7 +54,7 @@ def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
     """Figures 7 to 9 of one job: mean, least and most of the runs."""
     rows = []
     for level in LEVELS:
@@ -71,7 +71,7 @@ def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) ->
     )
 
 
-def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
     """Figures 7 to 9 of one job: predicted before a level was reached, against measured there."""
     rows = []
     for level in LEVELS[1:]:
@@ -95,7 +95,7 @@ def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -
     )
 
 
-def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     """Mean and greatest errors of predictions, ours beside what the study names."""
     rows = []
     for condition in conditions:
@@ -132,7 +132,7 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
+def told(outcomes: GeoOutcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     """How much predictions of ``gesscale+`` depend on what an engine tells."""
     rows = []
     for place, view in enumerate((None, *VIEWS)):
@@ -153,7 +153,7 @@ def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     )
 
 
-def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
+def _seen_by(outcomes: GeoOutcomes, condition: Condition, place: int) -> str:
     looks = [look for run in outcomes.of(condition) for look in run.looks[1:]]
     found = [
         abs((look.plus if place < 0 else look.views[place]) / look.rate - 1.0)
@@ -163,7 +163,7 @@ def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
     return percent(mean(found)) if found else NONE
 
 
-def mostly_delayed(outcomes: Outcomes) -> Grid:
+def mostly_delayed(outcomes: GeoOutcomes) -> Grid:
     """Figure 10."""
     rows = []
     for level in LEVELS:
@@ -188,7 +188,7 @@ def mostly_delayed(outcomes: Outcomes) -> Grid:
     )
 
 
-def ends(outcomes: Outcomes) -> Grid:
+def ends(outcomes: GeoOutcomes) -> Grid:
     """Where the two auto-scalers come to."""
     rows = []
     for condition in [*cells.studied(), *cells.mostly_delayed()]:

@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import SCALERS, Outcomes
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import SCALERS, ClimbOutcomes
 from penstock.papers.pictures import canvas, words
 
 PICTURE = "levels.png"
@@ -20,7 +20,7 @@ LEVELS = np.arange(1, MOST + 1)
 MARKS = {"gesscale": (SIMPLE, "x"), "gesscale+": (PLUS, "+")}
 
 
-def draw(outcomes: Outcomes, folder: Path) -> Path:
+def draw(outcomes: ClimbOutcomes, folder: Path) -> Path:
     """Into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / PICTURE
@@ -37,7 +37,7 @@ def draw(outcomes: Outcomes, folder: Path) -> Path:
     return path
 
 
-def _panel(axes: Axes, outcomes: Outcomes, condition: Condition) -> None:
+def _panel(axes: Axes, outcomes: ClimbOutcomes, condition: SparkCondition) -> None:
     levels = [outcomes.level(condition, n) for n in LEVELS.tolist()]
     rates = np.array([statistics.fmean(x.rate for x in some) for some in levels])
     low = rates - [min(x.least for x in some) for some in levels]

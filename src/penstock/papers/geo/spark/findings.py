@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.papers.geo.simulated import published
-from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, Condition
-from penstock.papers.geo.spark.levels import Outcomes
+from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import ClimbOutcomes
 from penstock.papers.judged import Judged, judged
 from penstock.papers.judging import Finding
 from penstock.report.grid import percent
@@ -12,7 +12,7 @@ from penstock.report.grid import percent
 POINTS = 0.1  # a gain of 0.8 to 1.0 is "90 %"
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: ClimbOutcomes) -> tuple[Finding, ...]:
     """All of them; none while runs are missing."""
     if any(not outcomes.of(condition) for condition in CONDITIONS):
         return ()
@@ -22,7 +22,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     )
 
 
-def _round_trips(outcomes: Outcomes) -> Judged:
+def _round_trips(outcomes: ClimbOutcomes) -> Judged:
     worst = max(climb.off for c in CONDITIONS for climb in outcomes.of(c))
     return judged(
         claim="Every round trip is within 2 ms or 5 % of what is configured (and the jitter)",
@@ -32,10 +32,10 @@ def _round_trips(outcomes: Outcomes) -> Judged:
     )
 
 
-def _gains(outcomes: Outcomes) -> Judged:
+def _gains(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
     for job, expected in published.GAINS.items():
-        found = outcomes.gain(Condition(job=job))
+        found = outcomes.gain(SparkCondition(job=job))
         good &= abs(found - expected) <= POINTS
         words.append(f"{published.JOBS[job]} {percent(found)}")
     return judged(
@@ -47,10 +47,10 @@ def _gains(outcomes: Outcomes) -> Judged:
     )
 
 
-def _delay(outcomes: Outcomes) -> Judged:
+def _delay(outcomes: ClimbOutcomes) -> Judged:
     losses, longer = {}, []
     for job in ("map", "id-id"):
-        near, far = Condition(job=job), Condition(job=job, delay=DELAY)
+        near, far = SparkCondition(job=job), SparkCondition(job=job, delay=DELAY)
         rates = [outcomes.rate(condition, MOST) for condition in (near, far)]
         losses[job] = 1.0 - rates[1] / rates[0]
         before, after = (near.rows / rate for rate in rates)
@@ -67,7 +67,7 @@ def _delay(outcomes: Outcomes) -> Judged:
     )
 
 
-def _errors(outcomes: Outcomes) -> Judged:
+def _errors(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
     for job, most in published.TARGETS.items():
         chosen = [c for c in CONDITIONS if c.job == job]
@@ -84,7 +84,7 @@ def _errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _better(outcomes: Outcomes) -> Judged:
+def _better(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
     for condition in CONDITIONS:
         simple = outcomes.error(condition, "gesscale")

@@ -25,7 +25,7 @@ from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.spec import SitesSpec
 from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
-from penstock.papers.geo.spark.conditions import MOST, Condition
+from penstock.papers.geo.spark.conditions import MOST, SparkCondition
 from penstock.papers.geo.spark.measure import Course, measure, session_conf
 from penstock.papers.geo.spark.throughput import Throughput
 
@@ -179,7 +179,7 @@ SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ClimbOutcome:
     """A condition that was measured with the rows of a seed."""
 
     key: str
@@ -188,30 +188,32 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class ClimbOutcomes:
     """All that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[ClimbOutcome, ...]
 
-    def of(self, condition: Condition) -> list[Climb]:
+    def of(self, condition: SparkCondition) -> list[Climb]:
         """The climbs of a condition, by seed."""
         found = [run for run in self.runs if run.key == condition.key]
         return [run.climb for run in sorted(found, key=lambda run: run.seed)]
 
-    def level(self, condition: Condition, slots: int) -> list[Level]:
+    def level(self, condition: SparkCondition, slots: int) -> list[Level]:
         """What was measured with so many executors, by seed."""
         return [climb.levels[slots - 1] for climb in self.of(condition)]
 
-    def rate(self, condition: Condition, slots: int) -> float:
+    def rate(self, condition: SparkCondition, slots: int) -> float:
         """Records/s in the mean."""
         return statistics.fmean(level.rate for level in self.level(condition, slots))
 
-    def gain(self, condition: Condition) -> float:
+    def gain(self, condition: SparkCondition) -> float:
         """What an executor more adds, as a share of what the first one does; in the mean."""
         first = self.rate(condition, 1)
         return (self.rate(condition, MOST) - first) / (MOST - 1) / first
 
-    def errors(self, condition: Condition, scaler: Scaler, slots: int | None = None) -> list[float]:
+    def errors(
+        self, condition: SparkCondition, scaler: Scaler, slots: int | None = None
+    ) -> list[float]:
         """foretold / measured − 1, of one level or of all that were foretold."""
         levels = [level for climb in self.of(condition) for level in climb.levels]
         found = []
@@ -221,11 +223,11 @@ class Outcomes:
                 found.append(value / level.rate - 1.0)
         return found
 
-    def error(self, condition: Condition, scaler: Scaler) -> float:
+    def error(self, condition: SparkCondition, scaler: Scaler) -> float:
         """Mean size of all errors."""
         return statistics.fmean(abs(error) for error in self.errors(condition, scaler))
 
-    def inside(self, condition: Condition) -> float:
+    def inside(self, condition: SparkCondition) -> float:
         """How often a level is within the 95 % interval of ``gesscale+``."""
         levels = [level for climb in self.of(condition) for level in climb.levels]
         return statistics.fmean(

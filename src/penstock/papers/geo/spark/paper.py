@@ -7,8 +7,15 @@ from pathlib import Path
 
 from penstock.papers import one_by_one
 from penstock.papers.geo.spark import figures, findings, tables
-from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, Condition
-from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, Outcome, Outcomes, Say, climb
+from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, SparkCondition
+from penstock.papers.geo.spark.levels import (
+    SECONDS,
+    WINDOWS,
+    ClimbOutcome,
+    ClimbOutcomes,
+    Say,
+    climb,
+)
 from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.running import Progress
 from penstock.papers.spark_plan import Plan
@@ -39,7 +46,7 @@ WRITE_UP = WriteUp(
 class Task:
     """A condition with a seed."""
 
-    condition: Condition
+    condition: SparkCondition
     seed: int
 
     @property
@@ -61,14 +68,16 @@ def told(plan: Plan) -> Told:
 def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
 
-    def work(task: Task) -> Outcome:
+    def work(task: Task) -> ClimbOutcome:
         condition = task.condition
         say(f"{condition.job}, {condition.words}, seed {task.seed}")
         job = condition.pipeline(task.seed)
         found = climb(condition.sites(), job, condition.rows, most=MOST, seed=task.seed, say=say)
-        return Outcome(key=task.key, seed=task.seed, climb=found)
+        return ClimbOutcome(key=task.key, seed=task.seed, climb=found)
 
-    outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
+    outcomes = ClimbOutcomes(
+        runs=one_by_one.run(tasks(plan), work, ClimbOutcome, folder, progress=progress)
+    )
     found = Reproduction(
         name=WRITE_UP.name,
         seeds=plan.seeds,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 
 from penstock.papers.geo.simulated import published
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import SCALERS, Outcomes
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import SCALERS, ClimbOutcomes
 from penstock.report.grid import NONE, Grid, percent
 
 
-def all_tables(outcomes: Outcomes) -> list[Grid]:
+def all_tables(outcomes: ClimbOutcomes) -> list[Grid]:
     """Of the conditions that were measured."""
     measured = [c for c in CONDITIONS if outcomes.of(c)]
     jobs = {job: [c for c in measured if c.job == job] for job in published.JOBS}
@@ -19,7 +19,7 @@ def all_tables(outcomes: Outcomes) -> list[Grid]:
     return [*found, errors(outcomes, measured), details(outcomes, measured)]
 
 
-def throughput(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Grid:
+def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
     """Records/s of one job: mean, slowest and fastest batch."""
     rows = []
     for slots in range(1, MOST + 1):
@@ -38,7 +38,7 @@ def throughput(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Gri
     )
 
 
-def predictions(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Grid:
+def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
     """What was foretold of a level before it was reached, against what was measured there."""
     rows = []
     for slots in range(2, MOST + 1):
@@ -59,7 +59,7 @@ def predictions(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Gr
     )
 
 
-def errors(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
+def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
     """Mean and greatest errors of predictions."""
     rows = []
     for condition in conditions:
@@ -84,7 +84,7 @@ def errors(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
     )
 
 
-def details(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
+def details(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
     """Where the time went with most executors."""
     rows = []
     for condition in conditions:

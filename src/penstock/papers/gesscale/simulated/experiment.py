@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.core.loop import Decision, Loop
 from penstock.papers.gesscale.simulated import setups
-from penstock.papers.gesscale.simulated.cells import Cell
+from penstock.papers.gesscale.simulated.cells import GesscaleCell
 from penstock.papers.gesscale.simulated.metrics import provisioning
 from penstock.papers.gesscale.simulated.setups import LOAD, PERIOD, SECONDS
 from penstock.policies import create
@@ -21,7 +21,7 @@ Point = tuple[float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class GesscaleOutcome:
     """The figures of Table III, and why they are what they are.
 
     ``accuracy_*``, ``timeshare_*`` as in ``metrics``, of the replicas that run · ``excess_time``
@@ -76,8 +76,12 @@ class _Changes:
 
 
 def run(
-    cell: Cell, seed: int, *, detailed: bool = False, check: Callable[[], None] = lambda: None
-) -> Outcome:
+    cell: GesscaleCell,
+    seed: int,
+    *,
+    detailed: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> GesscaleOutcome:
     """One cell in the fog of a seed; the same load for all.
 
     ``detailed`` with what the pictures need · ``check`` is called now and then and may raise to
@@ -108,7 +112,7 @@ def run(
     supply = (series.slots[engine.spec.job.name] * (1.0 - series.down))[:SECONDS]
     demand = setups.replicas(setup, seed, series.offered[:SECONDS])
     found = provisioning(supply, demand)
-    return Outcome(
+    return GesscaleOutcome(
         key=cell.key,
         seed=seed,
         accuracy_o=found.accuracy_o,

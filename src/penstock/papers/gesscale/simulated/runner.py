@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import running
-from penstock.papers.gesscale.simulated.cells import Cell
-from penstock.papers.gesscale.simulated.experiment import Outcome
+from penstock.papers.gesscale.simulated.cells import GesscaleCell
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome
 from penstock.papers.gesscale.simulated.experiment import run as run_cell
 from penstock.papers.gesscale.simulated.setups import MAIN
 from penstock.papers.running import Progress
@@ -19,7 +19,7 @@ from penstock.report.statistics import Difference, Estimate, estimate, paired
 class Task:
     """One run: a cell with a seed."""
 
-    cell: Cell
+    cell: GesscaleCell
     seed: int
     detailed: bool
 
@@ -33,11 +33,11 @@ class Task:
 class Outcomes:
     """All runs that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[GesscaleOutcome, ...]
 
-    def of(self, policy: str, setup: str = MAIN.name) -> list[Outcome]:
+    def of(self, policy: str, setup: str = MAIN.name) -> list[GesscaleOutcome]:
         """The runs of a policy in a set-up, by seed."""
-        key = Cell(setup=setup, policy=policy).key
+        key = GesscaleCell(setup=setup, policy=policy).key
         return sorted((r for r in self.runs if r.key == key), key=lambda r: r.seed)
 
     def values(self, policy: str, figure: str, setup: str = MAIN.name) -> list[float]:
@@ -57,11 +57,11 @@ class Outcomes:
 
 def load(folder: Path) -> Outcomes:
     """What a folder holds; a line that was cut off does not count."""
-    return Outcomes(runs=running.load(Outcome, folder))
+    return Outcomes(runs=running.load(GesscaleOutcome, folder))
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Sequence[GesscaleCell],
     seeds: Sequence[int],
     folder: Path,
     *,
@@ -77,10 +77,10 @@ def run(
         for seed in seeds
     ]
     return Outcomes(
-        runs=running.run(groups, _work, Outcome, folder, workers=workers, progress=progress)
+        runs=running.run(groups, _work, GesscaleOutcome, folder, workers=workers, progress=progress)
     )
 
 
-def _work(task: Task) -> Outcome:
+def _work(task: Task) -> GesscaleOutcome:
     check = running.leave_if_stopping
     return run_cell(task.cell, task.seed, detailed=task.detailed, check=check)

@@ -11,7 +11,7 @@ from penstock.papers import one_by_one
 from penstock.papers.geo.spark.levels import Climb, climb
 from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.spark import figures, findings, setup, tables
-from penstock.papers.gesscale.spark.taxi import Outcome, Outcomes, Say, run
+from penstock.papers.gesscale.spark.taxi import Outcomes, Say, TaxiOutcome, run
 from penstock.papers.harness import FIGURES, Reproduction
 from penstock.papers.running import Progress
 from penstock.papers.spark_plan import Plan
@@ -69,7 +69,7 @@ def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Repr
     levels = _levels(folder, say)
     carried = [level.rate for level in levels.levels]
 
-    def work(task: Task) -> Outcome:
+    def work(task: Task) -> TaxiOutcome:
         say(f"{task.policy}, seed {task.seed}: {setup.LEAD + setup.SECONDS} s")
         found = run(task.policy, task.seed, carried, say=say)
         say(
@@ -78,7 +78,9 @@ def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Repr
         )
         return found
 
-    outcomes = Outcomes(runs=one_by_one.run(tasks(plan), work, Outcome, folder, progress=progress))
+    outcomes = Outcomes(
+        runs=one_by_one.run(tasks(plan), work, TaxiOutcome, folder, progress=progress)
+    )
     found = Reproduction(
         name=WRITE_UP.name,
         seeds=plan.seeds,

@@ -38,7 +38,7 @@ Point = tuple[float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TaxiOutcome:
     """The figures of Table III, as in ``penstock.papers.gesscale.simulated.experiment``.
 
     ``cost`` in executor-minutes · ``lag`` mean seconds of input that waited · ``records`` that
@@ -126,7 +126,7 @@ class _Watch:
         return np.array(self.counts, dtype=np.float64)[np.maximum(places, 0)]
 
 
-def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcome:
+def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> TaxiOutcome:
     """A policy under the load; ``carried`` as in ``setup.load``."""
     pattern, sites, job = setup.load(carried), setup.fog(), setup.taxi(seed)
     chosen = create(policy, {"period": PERIOD})
@@ -164,7 +164,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
     processed = _processed(batches.values(), moments)
     rows = (rates, processed, supply, demand, waiting)
     read = sum(batch.rows for batch in batches.values())
-    return Outcome(
+    return TaxiOutcome(
         key=policy,
         seed=seed,
         accuracy_o=found.accuracy_o,
@@ -246,9 +246,9 @@ def _waiting(events: TimedRows, batches: Any, moments: Floats) -> Floats:
 class Outcomes:
     """All that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[TaxiOutcome, ...]
 
-    def of(self, policy: str) -> list[Outcome]:
+    def of(self, policy: str) -> list[TaxiOutcome]:
         """The runs of a policy, by seed."""
         return sorted((run for run in self.runs if run.key == policy), key=lambda run: run.seed)
 
