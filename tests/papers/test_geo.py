@@ -9,9 +9,8 @@ import pytest
 from penstock.core.errors import EngineError
 from penstock.papers.geo.simulated import cells, findings, tables
 from penstock.papers.geo.simulated.cells import Condition, GeoCell
-from penstock.papers.geo.simulated.experiment import LOOKS, GeoOutcome, Look, run
+from penstock.papers.geo.simulated.experiment import LOOKS, VIEWS, GeoOutcome, Look, run
 from penstock.papers.geo.simulated.runner import GeoOutcomes
-from penstock.papers.geo.simulated.views import VIEWS
 from penstock.simulator.geo.setups import NODES
 from tests.fakes.far_scenarios import SKEWED, far, seen_on
 

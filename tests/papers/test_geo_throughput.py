@@ -16,8 +16,14 @@ from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.queries.geo import create
 from penstock.lab.rig import saturation
-from penstock.papers.geo.spark.measure import PARTITIONS, Course, measure, session_conf
-from penstock.papers.geo.spark.throughput import cut, throughput_of
+from penstock.papers.geo.spark.measure import (
+    PARTITIONS,
+    Course,
+    cut,
+    measure,
+    session_conf,
+    throughput_of,
+)
 
 T = 1_700_000_000.0
 

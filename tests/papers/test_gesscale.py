@@ -13,15 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import cells, figures, findings, published, tables
-from penstock.papers.gesscale.simulated import setups as ideal
-from penstock.papers.gesscale.simulated.cells import GesscaleCell
-from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, run
-from penstock.papers.gesscale.simulated.metrics import provisioning
+from penstock.papers.gesscale.simulated import figures, findings, published, setups, tables
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, provisioning, run
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.runner import Outcomes
 from penstock.papers.gesscale.simulated.runner import run as run_all
-from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS
+from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS, GesscaleCell
 from penstock.workloads.patterns import per_second
 
 SEED = 2000  # not one of those that are reported
@@ -46,7 +43,7 @@ def test_the_load_is_two_days_of_taxi_trips() -> None:
 
 
 def test_set_ups() -> None:
-    assert len({cell.key for cell in cells.all_cells()}) == 4 * len(SETUPS)
+    assert len({cell.key for cell in setups.all_cells()}) == 4 * len(SETUPS)
     guards = SETUPS["code"].guards
     assert (guards.minimum, guards.maximum, guards.cool_down, guards.sleep) == (2, 8, 420.0, True)
     plain = MAIN.guards
@@ -60,7 +57,7 @@ def test_set_ups() -> None:
 def test_the_ideal_is_the_fewest_replicas_on_the_best_nodes() -> None:
     spec = MAIN.spec(SEED)
     rates = np.array([0.0, 60.0, 100.0, 170.0, 250.0, 300.0, 1e6])
-    found = ideal.replicas(MAIN, SEED, rates)
+    found = setups.replicas(MAIN, SEED, rates)
     for rate, count in zip(rates, found, strict=True):
         enough = [
             n
@@ -68,13 +65,13 @@ def test_the_ideal_is_the_fewest_replicas_on_the_best_nodes() -> None:
             if any(spec.capacity(nodes) >= rate for nodes in combinations(spec.nodes, n))
         ]
         assert count == min(enough, default=8)
-    assert ideal.replicas(SETUPS["code"], SEED, rates)[0] == 2.0
-    assert ideal.replicas(SETUPS["six"], SEED, rates)[-1] == 6.0
+    assert setups.replicas(SETUPS["code"], SEED, rates)[0] == 2.0
+    assert setups.replicas(SETUPS["six"], SEED, rates)[-1] == 6.0
 
 
 def test_the_fog_is_as_large_as_the_paper_tells() -> None:
     offered = per_second(LOAD, SECONDS)
-    means = [ideal.replicas(SETUPS["code"], seed, offered).mean() for seed in range(2000, 2006)]
+    means = [setups.replicas(SETUPS["code"], seed, offered).mean() for seed in range(2000, 2006)]
     assert 3.1 < np.mean(means) < 3.4
 
 
@@ -99,7 +96,7 @@ def test_metrics_of_provisioning(pairs: list[tuple[int, int]]) -> None:
 def test_a_run(policy: str) -> None:
     found = run(GesscaleCell(setup=MAIN.name, policy=policy), SEED, detailed=True)
     assert replace(found, course=()) == run(GesscaleCell(setup=MAIN.name, policy=policy), SEED)
-    wanted = ideal.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
+    wanted = setups.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
     mean = found.cost / published.MINUTES - found.accuracy_o + found.accuracy_u
     assert mean == pytest.approx(wanted, rel=1e-6)
     assert found.reconfigurations == found.ups + found.downs > 4
@@ -166,7 +163,7 @@ def outcomes(**gesscale: float) -> Outcomes:
     return Outcomes(
         runs=tuple(
             outcome(cell, seed, **(gesscale if cell.policy == GESSCALE else {}))
-            for cell in cells.all_cells()
+            for cell in setups.all_cells()
             for seed in range(6)
         )
     )
@@ -223,7 +220,7 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
 def test_gesscale_plus_beside_gesscale() -> None:
     """20 reconfigurations against 10, in every fog; the cells are there only if asked for."""
     plus = GesscaleCell(setup=MAIN.name, policy=published.PLUS)
-    assert plus in cells.all_cells(extended=True) and plus not in cells.all_cells()
+    assert plus in setups.all_cells(extended=True) and plus not in setups.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
     found = tables.all_tables(Outcomes(runs=runs), extended=True)
     assert len(found) == len(tables.all_tables(outcomes())) + 1

@@ -13,8 +13,8 @@ from penstock.core.errors import InputError
 from penstock.papers import harness
 from penstock.papers.gesscale.simulated import figures, runner
 from penstock.papers.gesscale.simulated import paper as command
-from penstock.papers.gesscale.simulated.cells import all_cells
 from penstock.papers.gesscale.simulated.paper import Plan
+from penstock.papers.gesscale.simulated.setups import all_cells
 from penstock.papers.harness import Reproduction
 from tests.fakes.paper_commands import (
     check_json,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
@@ -148,3 +149,28 @@ def grid(found: Sequence[Finding]) -> Grid:
     rows = tuple((f.id, f.claim, f.paper, f.ours, f.verdict) for f in found)
     header = ("", "claim", "paper", "ours", "verdict")
     return Grid(title="Findings", header=header, rows=rows, words=5)
+
+
+class Judged(TypedDict):
+    """The fields of a finding, all but its letter."""
+
+    claim: str
+    paper: str
+    ours: str
+    verdict: Verdict
+    why: str
+
+
+def judged(*, claim: str, paper: str, ours: str, good: bool | Verdict, why: str = "") -> Judged:
+    """With its verdict."""
+    verdict = bound(good) if isinstance(good, bool) else good
+    return {"claim": claim, "paper": paper, "ours": ours, "verdict": verdict, "why": why}
+
+
+def counted(sizes: Iterable[int]) -> str:
+    """Sizes and how many runs have each.
+
+    >>> counted([8, 7, 8])
+    '7 (1 run), 8 (2 runs)'
+    """
+    return ", ".join(f"{n} ({k} run{'s' * (k > 1)})" for n, k in sorted(Counter(sizes).items()))

@@ -26,8 +26,7 @@ from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.spec import SitesSpec
 from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
 from penstock.papers.geo.spark.conditions import MOST, SparkCondition
-from penstock.papers.geo.spark.measure import Course, measure, session_conf
-from penstock.papers.geo.spark.throughput import Throughput
+from penstock.papers.geo.spark.measure import Course, Throughput, measure, session_conf
 
 WINDOWS, SECONDS, SKIP = 2, 12.0, 1
 LOOK = 0.5  # seconds between two looks at what is coming

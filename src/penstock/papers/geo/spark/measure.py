@@ -7,22 +7,141 @@ fixed number of them. Throughput is what it read over the time, whole batches on
 from __future__ import annotations
 
 import math
+import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.batches.values import Batch, Stage
+from penstock.batches.partitions import busiest_stage, partitions_of
+from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.queries import geo
 from penstock.lab.queries.geo_jobs import WINDOW
 from penstock.lab.rig.ending import stopping
-from penstock.lab.rig.saturation import counted_batches, fresh_folder, lasted
-from penstock.papers.geo.spark.throughput import Throughput, throughput_of
+from penstock.lab.rig.saturation import counted_batches, fresh_folder, lasted, rate
 from penstock.spark.read.cpu import CpuMeter, Metered
 from penstock.spark.read.rest import Rest
 from penstock.workloads.patterns import Constant
+
+Stages = Mapping[int, Sequence[Stage]]  # by batch
+Tasks = Mapping[int, Sequence[Task]]  # by stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """One measurement of a job at one parallelism.
+
+    ``rows`` most records of a micro-batch · ``windows`` records/s of each part of it ·
+    ``durations`` seconds of its batches · ``busy`` share of the time in which each executor ran a
+    task and did not wait for others' data · ``cpu`` share of its quota that each used, where it
+    is known · ``fetch_wait`` share of the tasks' time that they waited for others' data ·
+    ``skew`` the busiest partition of the costliest stage over their mean · ``state_rows`` kept at
+    the end.
+    """
+
+    job: str
+    executors: int
+    rows: int
+    windows: tuple[float, ...]
+    durations: tuple[float, ...]
+    busy: Mapping[str, float]
+    cpu: Mapping[str, float]
+    fetch_wait: float
+    skew: float | None
+    state_rows: int
+
+    @property
+    def mean(self) -> float:
+        """Records/s, of all windows."""
+        return statistics.fmean(self.windows)
+
+    @property
+    def least(self) -> float:
+        """Records/s of the slowest window."""
+        return min(self.windows)
+
+    @property
+    def most(self) -> float:
+        """Records/s of the fastest window."""
+        return max(self.windows)
+
+    def __str__(self) -> str:
+        busy = self.busy.values()
+        waited = f", waits {self.fetch_wait:.0%}" if self.fetch_wait >= 0.005 else ""
+        return (
+            f"{self.job} on {self.executors}: {self.mean:,.0f} records/s "
+            f"({self.least:,.0f} to {self.most:,.0f}), batches of "
+            f"{statistics.fmean(self.durations):.1f} s, busy {min(busy):.0%} to {max(busy):.0%}"
+            f"{waited}"
+        )
+
+
+def throughput_of(
+    job: str,
+    batches: Sequence[Batch],
+    stages: Stages,
+    tasks: Tasks,
+    *,
+    executors: Sequence[str],
+    cpu: Mapping[str, float],
+    rows: int,
+    windows: int,
+) -> Throughput:
+    """From whole batches of a query, one after the other, with their stages and tasks."""
+    seconds = lasted(batches)
+    ran = [stage for batch in batches for stage in stages.get(batch.id, ())]
+    busy = dict.fromkeys(executors, 0.0)
+    for stage in ran:
+        for task in tasks.get(stage.id, ()):
+            if task.executor in busy:
+                busy[task.executor] += task.busy / seconds
+    run_time = sum(stage.run_time for stage in ran)
+    return Throughput(
+        job=job,
+        executors=len(executors),
+        rows=rows,
+        windows=tuple(rate(part) for part in cut(batches, windows)),
+        durations=tuple(batch.duration for batch in batches),
+        busy=busy,
+        cpu=dict(cpu),
+        fetch_wait=sum(stage.fetch_wait for stage in ran) / run_time if run_time else 0.0,
+        skew=_skew(batches, stages, tasks),
+        state_rows=batches[-1].state_rows,
+    )
+
+
+def cut(batches: Sequence[Batch], parts: int) -> list[Sequence[Batch]]:
+    """Whole batches in so many parts that last about as long; at least one batch in each.
+
+    A batch belongs to the part in which its middle lies, as far as each is to have one.
+    """
+    if not 1 <= parts <= len(batches):
+        raise InputError(f"{len(batches)} batches cannot be cut into {parts} parts")
+    begin, seconds = batches[0].start, lasted(batches)
+    found: list[Sequence[Batch]] = []
+    first = 0
+    for part in range(1, parts):
+        edge = begin + seconds * part / parts
+        end = first + 1
+        most = len(batches) - (parts - part)  # leaves one for each part that follows
+        while end < most and batches[end].start + batches[end].duration / 2 < edge:
+            end += 1
+        found.append(batches[first:end])
+        first = end
+    return [*found, batches[first:]]
+
+
+def _skew(batches: Sequence[Batch], stages: Stages, tasks: Tasks) -> float | None:
+    found = []
+    for batch in batches:
+        stage = busiest_stage([batch], stages)
+        partitions = stage and partitions_of(stage, tasks.get(stage.id, ()))
+        if partitions and partitions.skew is not None:
+            found.append(partitions.skew)
+    return statistics.fmean(found) if found else None
+
 
 BACKLOG = 7_200.0  # seconds of events that wait at the start
 PARTITIONS = 12  # of the sources together, and of the state: whole waves on 1, 2, 3, 4, 6 and 12

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.papers import harness
 from penstock.papers.document import means
-from penstock.papers.gesscale.simulated import cells, figures, findings, runner, tables
+from penstock.papers.gesscale.simulated import figures, findings, runner, setups, tables
 from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.simulated.setups import LEAST, NODES, WARM_UP
 from penstock.papers.harness import FIGURES, Reproduction
@@ -39,7 +39,7 @@ class Plan:
 
 def size(plan: Plan) -> int:
     """How many cells it has."""
-    return len(cells.all_cells(extended=plan.extended))
+    return len(setups.all_cells(extended=plan.extended))
 
 
 def reproduce(
@@ -50,7 +50,7 @@ def reproduce(
     progress: Progress = lambda finished, total: None,
 ) -> Reproduction:
     """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    chosen = cells.all_cells(extended=plan.extended)
+    chosen = setups.all_cells(extended=plan.extended)
     outcomes = runner.run(chosen, plan.numbers, folder, workers=workers, progress=progress)
     found = Reproduction(
         name=WRITE_UP.name,

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.papers import running
-from penstock.papers.gesscale.simulated.cells import GesscaleCell
 from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome
 from penstock.papers.gesscale.simulated.experiment import run as run_cell
-from penstock.papers.gesscale.simulated.setups import MAIN
+from penstock.papers.gesscale.simulated.setups import MAIN, GesscaleCell
 from penstock.papers.running import Progress
 from penstock.report.statistics import Difference, Estimate, estimate, paired
 

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from penstock.core.guards import Guards
+from penstock.papers.gesscale.simulated import published
 from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import FOG_RESTART, TAXI, fog_spec
 from penstock.simulator.series import Floats
@@ -104,3 +105,32 @@ def replicas(setup: FogSetup, seed: int, offered: Floats) -> Floats:
     """
     wanted = np.searchsorted(most(setup, seed), offered * (1.0 - 1e-12)) + 1.0
     return np.clip(wanted, setup.least, setup.most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GesscaleCell:
+    """A policy in a set-up."""
+
+    setup: str
+    policy: str
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        return f"{self.setup}-{self.policy}"
+
+    @property
+    def how(self) -> FogSetup:
+        """The set-up itself."""
+        return SETUPS[self.setup]
+
+
+def of(setup: str = MAIN.name) -> list[GesscaleCell]:
+    """The four policies in a set-up."""
+    return [GesscaleCell(setup=setup, policy=policy) for policy in published.NAMES]
+
+
+def all_cells(*, extended: bool = False) -> list[GesscaleCell]:
+    """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the first."""
+    more = [GesscaleCell(setup=MAIN.name, policy=published.PLUS)] if extended else []
+    return [cell for setup in SETUPS for cell in of(setup)] + more

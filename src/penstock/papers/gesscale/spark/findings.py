@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import Outcomes
-from penstock.papers.judged import Judged, judged
-from penstock.papers.judging import Finding, Verdict
+from penstock.papers.judging import Finding, Judged, Verdict, judged
 from penstock.report.grid import interval, number, printed
 
 OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)

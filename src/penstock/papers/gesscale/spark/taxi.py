@@ -21,7 +21,7 @@ from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.papers.geo.spark.levels import begin_watching
 from penstock.papers.geo.spark.measure import PARTITIONS, session_conf
-from penstock.papers.gesscale.simulated.metrics import provisioning
+from penstock.papers.gesscale.simulated.experiment import provisioning
 from penstock.papers.gesscale.spark import setup
 from penstock.papers.gesscale.spark.setup import LEAD, LONGEST_DRAIN, PERIOD, SECONDS
 from penstock.policies import create
