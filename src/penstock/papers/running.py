@@ -1,62 +1,170 @@
-"""Runs in several processes; what is finished is kept.
+"""The runs of a paper: a cell with a seed each, what came of them, and the folder that keeps it.
 
 A finished run is one line of ``scores.jsonl``, so a crash or Ctrl-C loses only what was under way.
-Each worker takes a group of runs at a time and does them one by one, so that it can keep what
-they share.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from penstock.compare import runner as bench
-from penstock.compare.processes import begin_worker, no_interrupts, stopping
+from penstock.compare.processes import Stopped, leave_if_stopping, spread
 from penstock.compare.results import SCORES, read_scores
-from penstock.compare.runner import Book
+from penstock.compare.runner import Book, cores
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, PenstockError
+from penstock.report.statistics import Difference, Estimate, estimate, paired
 
-THREADS = "OPENBLAS_NUM_THREADS"  # of numpy, in a worker: for small matrices more are slower
-Progress = Callable[[int, int], None]  # finished runs, all runs
+Progress = Callable[[str, int, int], None]  # what is run, finished runs, all runs
+Say = Callable[[str], None]
+
+Cell = TypeVar("Cell")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellRun(Generic[Cell]):
+    """One run that is to be done: a cell with a seed.
+
+    key: of the cell
+    detailed: whether it also leaves what the pictures need
+    """
+
+    key: str
+    cell: Cell
+    seed: int
+    detailed: bool = False
 
 
 class Named(Protocol):
-    """A run that is to be done, or what came of it."""
+    """What came of a run: its figures under the cell's key and the seed."""
 
     @property
     def key(self) -> str:
-        """Of its cell."""
+        """The key of its cell."""
         ...
 
     @property
     def seed(self) -> int:
-        """With which it is run."""
+        """The seed that it was run with."""
         ...
 
 
-Task = TypeVar("Task", bound=Named)
 Outcome = TypeVar("Outcome", bound=Named)
 
 
-class Stopped(Exception):  # noqa: N818 (a state, not a fault)
-    """The run was left because its parent asked for it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcomes(Generic[Outcome]):
+    """All runs that a folder holds, with means and differences of their figures."""
+
+    runs: tuple[Outcome, ...]
+
+    def of(self, key: str) -> list[Outcome]:
+        """The runs of a cell, by seed."""
+        return sorted((run for run in self.runs if run.key == key), key=lambda run: run.seed)
+
+    def values(self, key: str, figure: str) -> list[float]:
+        """A figure by seed; runs that do not have it are left out."""
+        found = (getattr(run, figure) for run in self.of(key))
+        return [float(value) for value in found if value is not None]
+
+    def estimate(self, key: str, figure: str) -> Estimate | None:
+        """Mean and interval of a figure over the seeds; ``None`` where nothing has it."""
+        values = self.values(key, figure)
+        return estimate(values) if values else None
+
+    def paired(self, key: str, base: str, figure: str) -> Difference:
+        """The difference of two cells, seed by seed."""
+        return paired(self.values(key, figure), self.values(base, figure))
 
 
-def leave_if_stopping() -> None:
-    """Leave the run that this worker is at if it has been asked to end."""
-    if stopping():
-        raise Stopped
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFolder:
+    """Where the runs of a reproduction are kept, and how they are done.
+
+    workers: processes; all cores if left out
+    progress: is told how many runs are finished
+    say: is told what happens in a long run
+    """
+
+    path: Path
+    workers: int | None = None
+    progress: Progress = lambda what, finished, total: None
+    say: Say = lambda line: None
+
+    def in_processes(
+        self,
+        groups: Sequence[Sequence[CellRun[Cell]]],
+        work: Callable[[CellRun[Cell]], Outcome],
+        kind: type[Outcome],
+    ) -> tuple[Outcome, ...]:
+        """Do what is missing with ``work``, a function of a module; all outcomes.
+
+        A worker does a group one by one, so that it can hold on to what its runs share. Ctrl-C
+        raises ``KeyboardInterrupt`` after the workers have ended; a second call goes on.
+        """
+        check_workers(self.workers)
+        with self._missing(groups, kind) as (left, keep):
+            if left:
+                spread(left, _Reported(work), self.workers or cores(), keep)
+        return load(kind, self.path)
+
+    def one_by_one(
+        self,
+        runs: Sequence[CellRun[Cell]],
+        work: Callable[[CellRun[Cell]], Outcome],
+        kind: type[Outcome],
+    ) -> tuple[Outcome, ...]:
+        """Do what is missing in this process, for runs that need the whole machine."""
+        with self._missing([runs], kind) as (left, keep):
+            for group in left:
+                for run in group:
+                    keep(work(run))
+        return load(kind, self.path)
+
+    @contextmanager
+    def _missing(
+        self, groups: Sequence[Sequence[CellRun[Cell]]], kind: type[Outcome]
+    ) -> Iterator[tuple[list[list[CellRun[Cell]]], Callable[[Outcome], None]]]:
+        """Yield the runs that the folder does not hold, and what keeps one when it is finished."""
+        done = {(outcome.key, outcome.seed) for outcome in load(kind, self.path)}
+        left = [[run for run in group if (run.key, run.seed) not in done] for group in groups]
+        left = [group for group in left if group]
+        total = sum(map(len, groups))
+        finished = total - sum(map(len, left))
+        self.progress("runs", finished, total)
+        with Book(self.path / SCORES) as book:
+
+            def keep(outcome: Outcome) -> None:
+                nonlocal finished
+                book.add(outcome.key, outcome.seed, to_json(outcome))
+                finished += 1
+                self.progress("runs", finished, total)
+
+            yield left, keep
+
+
+class _Reported(Generic[Cell, Outcome]):
+    """Work whose errors name the run."""
+
+    def __init__(self, work: Callable[[CellRun[Cell]], Outcome]) -> None:
+        self._work = work
+
+    def __call__(self, run: CellRun[Cell]) -> Outcome:
+        leave_if_stopping()
+        try:
+            return self._work(run)
+        except (PenstockError, Stopped):
+            raise
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise EngineError(f"{run.key}, seed {run.seed}: {problem}") from error
 
 
 def load(kind: type[Outcome], folder: Path) -> tuple[Outcome, ...]:
-    """What a folder holds; a line that was cut off does not count."""
+    """The finished runs of a folder; a line that was cut off does not count."""
     try:
         found = {run: from_json(kind, scores) for run, scores in read_scores(folder)}
     except (TypeError, KeyError, InputError) as problem:
@@ -64,117 +172,7 @@ def load(kind: type[Outcome], folder: Path) -> tuple[Outcome, ...]:
     return tuple(found.values())
 
 
-def check(workers: int | None) -> None:
-    """Refuse what cannot be run, before anything is written."""
+def check_workers(workers: int | None) -> None:
+    """Refuse a number of processes that cannot be, before anything is written."""
     if workers is not None and workers < 1:
         raise InputError(f"--workers {workers} must be ≥ 1; leave it out to use all cores")
-
-
-def run(
-    groups: Sequence[Sequence[Task]],
-    work: Callable[[Task], Outcome],
-    kind: type[Outcome],
-    folder: Path,
-    *,
-    workers: int | None = None,
-    progress: Progress = lambda finished, total: None,
-) -> tuple[Outcome, ...]:
-    """Do what the folder does not hold yet with ``work``, a function of a module; all outcomes.
-
-    Ctrl-C raises ``KeyboardInterrupt`` after the workers have ended; a second call goes on.
-    """
-    check(workers)
-    done = {(outcome.key, outcome.seed) for outcome in load(kind, folder)}
-    left = [[task for task in group if (task.key, task.seed) not in done] for group in groups]
-    left = [group for group in left if group]
-    total = sum(map(len, groups))
-    finished = total - sum(map(len, left))
-    progress(finished, total)
-    with Book(folder / SCORES) as book:
-
-        def keep(outcome: Outcome) -> None:
-            nonlocal finished
-            book.add(outcome.key, outcome.seed, to_json(outcome))
-            finished += 1
-            progress(finished, total)
-
-        if left:
-            _spread(left, _Named(work), min(workers or bench.cores(), len(left)), keep)
-    return load(kind, folder)
-
-
-class _Named(Generic[Task, Outcome]):
-    """Work whose errors name the run."""
-
-    def __init__(self, work: Callable[[Task], Outcome]) -> None:
-        self._work = work
-
-    def __call__(self, task: Task) -> Outcome:
-        leave_if_stopping()
-        try:
-            return self._work(task)
-        except (PenstockError, Stopped):
-            raise
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise EngineError(f"{task.key}, seed {task.seed}: {problem}") from error
-
-
-def _spread(
-    groups: Sequence[Sequence[Task]],
-    work: Callable[[Task], Outcome],
-    workers: int,
-    keep: Callable[[Outcome], None],
-) -> None:
-    context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
-    stop = context.Event()
-    lanes = [
-        ProcessPoolExecutor(1, mp_context=context, initializer=begin_worker, initargs=(stop,))
-        for _ in range(workers)
-    ]
-    coming = iter(groups)
-    waiting: dict[Future[Outcome], tuple[ProcessPoolExecutor, Iterator[Task]]] = {}
-
-    def go_on(lane: ProcessPoolExecutor, group: Iterator[Task]) -> None:
-        task = next(group, None)
-        while task is None:
-            following = next(coming, None)
-            if following is None:
-                return
-            group = iter(following)
-            task = next(group, None)
-        waiting[lane.submit(work, task)] = lane, group
-
-    try:
-        with _one_thread(), no_interrupts():  # Ctrl-C is for the parent alone
-            for lane in lanes:
-                go_on(lane, iter(()))
-        while waiting:
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                lane, group = waiting.pop(future)
-                keep(future.result())
-                go_on(lane, group)
-    except BrokenProcessPool:
-        raise EngineError(
-            "a worker process ended without a word, perhaps for lack of memory. What was "
-            "finished is kept: resume with fewer --workers"
-        ) from None
-    finally:
-        stop.set()  # each worker leaves the run it is at
-        for lane in lanes:
-            lane.shutdown(wait=True, cancel_futures=True)
-        for future in waiting:
-            if future.done() and not future.cancelled() and future.exception() is None:
-                keep(future.result())
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Processes that begin here have one thread for linear algebra, unless told otherwise."""
-    given = os.environ.get(THREADS)
-    os.environ[THREADS] = given or "1"
-    try:
-        yield
-    finally:
-        if given is None:
-            del os.environ[THREADS]

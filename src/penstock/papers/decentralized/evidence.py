@@ -35,11 +35,13 @@ class Large:
 class Evidence:
     """Everything that tables, findings and pictures are made of.
 
-    ``runs`` of the paper's experiment, message by message · ``others`` settings with their runs ·
-    ``compared`` figures of messages held against the formulas, and how many ``differ`` ·
-    ``mistimed`` steps at which the number of working instances is not what three steps to grow and
-    two to leave make it · ``in_proportion`` by the rate at which the load rises · ``shown`` the
-    first run.
+    runs: of the paper's experiment, message by message
+    others: settings with their runs
+    compared: figures of messages held against the formulas, of which so many ``differ``
+    mistimed: steps at which the number of working instances is not what three steps to grow and
+        two to leave make it
+    in_proportion: traffic by the rate at which the load rises
+    shown: the first run
     """
 
     runs: tuple[Scores, ...]

@@ -68,11 +68,15 @@ OTHERS = (
 class Scores:
     """Figures of one run.
 
-    ``accuracy`` mean over the steps of all instances over the ideal · ``local`` mean of the same of
-    each operator, ``highest`` and ``lowest`` of the middle operator · ``throughput`` what could be
-    processed of all records · ``lowest_throughput`` of the middle operator at its worst step ·
-    ``messages`` and ``actions`` per step · ``fewest`` instances of any operator at any step ·
-    ``lag`` steps by which the number of instances follows the load · ``peak`` most instances.
+    accuracy: mean over the steps of all instances over the ideal
+    local: mean of the same of each operator
+    highest, lowest: of the middle operator
+    throughput: what could be processed of all records
+    lowest_throughput: of the middle operator at its worst step
+    messages, actions: per step
+    fewest: instances of any operator at any step
+    lag: steps by which the number of instances follows the load
+    peak: most instances
     """
 
     accuracy: float
@@ -89,7 +93,7 @@ class Scores:
 
 
 def scores(course: Course) -> Scores:
-    """Of one run."""
+    """The figures of one run."""
     steps, operators = course.load.shape
     middle = operators // 2
     nodes = course.instances.sum(axis=1)

@@ -12,12 +12,10 @@ from matplotlib.axes import Axes
 
 from penstock.papers.mead import models, published
 from penstock.papers.mead.cells import MeadCell
-from penstock.papers.mead.experiment import CDF, MeadOutcome
+from penstock.papers.mead.experiment import CDF, MeadOutcome, MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.traces import arrivals
-from penstock.papers.pictures import canvas, words
-from penstock.papers.thesis.figures import COLOURS
+from penstock.papers.pictures import COLOURS, canvas, words
 from penstock.queueing.intervals import Intervals
 from penstock.report.figure import GREY
 from penstock.workloads.pattern import Floats
@@ -32,7 +30,7 @@ FIG_10 = (("bc", 0.5), ("lm", 7.0))
 class Shown:
     """What the pictures show: runs, the comparisons of Figure 3, and the traces of a seed."""
 
-    outcomes: Outcomes
+    outcomes: MeadOutcomes
     comparisons: Sequence[Comparison]
     seed: int
     seconds: float = math.inf
@@ -47,7 +45,6 @@ Draw = Callable[[Shown, Path], None]
 
 def draw_all(shown: Shown, folder: Path) -> list[Path]:
     """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     for number, draw in FIGURES.items():
         path = folder / f"figure-{number}.png"
@@ -139,7 +136,7 @@ def _detailed(
     shown: Shown, trace: str, policy: str, target: float | None, p95: bool = False
 ) -> MeadOutcome | None:
     cell = MeadCell(trace=trace, policy=policy, target=target, p95=p95)
-    return next((run for run in shown.outcomes.of(cell) if run.seed == shown.seed), None)
+    return next((run for run in shown.outcomes.of(cell.key) if run.seed == shown.seed), None)
 
 
 def _courses(

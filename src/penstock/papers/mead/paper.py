@@ -1,106 +1,21 @@
-"""What ``penstock reproduce mead`` runs and writes."""
+"""The MEAD paper as one to reproduce: what it is called, what is run, what comes out."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from penstock.core.errors import InputError
-from penstock.papers import harness
-from penstock.papers.document import means
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.mead import cells, figures, findings, models, runner, tables
+from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.mead import cells, figures, findings, models, tables
+from penstock.papers.mead.experiment import MeadOutcome, MeadOutcomes, groups, run
+from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.traces import LM, SYNT
-from penstock.papers.running import Progress
-from penstock.papers.write_up import Told, WriteUp
+from penstock.papers.running import RunFolder
 
-SEEDS = 10
 LEAST_MINUTES = 2.0  # two decisions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """So many seeds from the first one on; of every trace so many ``minutes``, or all.
-
-    ``extended``: also ``mead+``, which the paper does not have.
-    """
-
-    seeds: int = SEEDS
-    first_seed: int = 0
-    minutes: float | None = None
-    extended: bool = False
-
-    def __post_init__(self) -> None:
-        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
-        if self.minutes is not None and not self.minutes >= LEAST_MINUTES:
-            raise InputError(f"minutes {self.minutes} must be ≥ {LEAST_MINUTES:g}")
-
-    @property
-    def numbers(self) -> list[int]:
-        """The seeds."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
-
-    @property
-    def seconds(self) -> float:
-        """Of every trace."""
-        return math.inf if self.minutes is None else 60.0 * self.minutes
-
-
-def size(plan: Plan) -> int:
-    """How many cells it has."""
-    return len(cells.all_cells(extended=plan.extended))
-
-
-def reproduce(
-    plan: Plan,
-    folder: Path,
-    *,
-    workers: int | None = None,
-    progress: Progress = lambda finished, total: None,
-) -> Reproduction:
-    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    outcomes = runner.run(
-        cells.all_cells(extended=plan.extended),
-        plan.numbers,
-        folder,
-        workers=workers,
-        seconds=plan.seconds,
-        progress=progress,
-    )
-    comparisons = [
-        models.compare(trace, seed, plan.seconds)
-        for trace in models.TRACES
-        for seed in plan.numbers
-    ]
-    shown = figures.Shown(
-        outcomes=outcomes,
-        comparisons=comparisons,
-        seed=plan.first_seed,
-        seconds=plan.seconds,
-    )
-    found = Reproduction(
-        name=WRITE_UP.name,
-        seeds=plan.seeds,
-        folder=folder,
-        findings=findings.judge(outcomes, comparisons),
-        tables=tuple(tables.all_tables(outcomes, comparisons, extended=plan.extended)),
-        pictures=tuple(figures.draw_all(shown, folder / FIGURES)),
-    )
-    WRITE_UP.finish(found, told(plan))
-    return found
-
-
-def told(plan: Plan) -> Told:
-    """A plan in words."""
-    command = f"penstock reproduce {WRITE_UP.name} --seeds {plan.seeds}"
-    command += f" --first-seed {plan.first_seed}" if plan.first_seed else ""
-    command += " --extended" if plan.extended else ""
-    return Told(command=command, runs=f"{means(plan.seeds)}.", seed=plan.first_seed)
-
-
-TITLE = "The MEAD paper's evaluation, reproduced"
-
 CAPTIONS = {
     "figure-2.png": "Figure 2. Arrival rates: an uncorrelated trace and a bursty one",
     "figure-3.png": "Figure 3. Models of the matcher and what it does, by utilisation",
@@ -120,10 +35,70 @@ ABOUT = (
     f"blocks (r2, fast mean, correlation time) {LM}. Both were fixed without a policy. CPU is the "
     "mean over the three operators, response times are of the path to the matcher."
 )
-WRITE_UP = WriteUp(
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeadMeasured:
+    """All runs, and the comparisons of Figure 3."""
+
+    outcomes: MeadOutcomes
+    comparisons: tuple[Comparison, ...]
+
+
+def check(asked: Asked) -> None:
+    """Refuse runs that are too short."""
+    if asked.minutes is not None and not asked.minutes >= LEAST_MINUTES:
+        raise InputError(f"minutes {asked.minutes} must be ≥ {LEAST_MINUTES:g}")
+
+
+def seconds(asked: Asked) -> float:
+    """So much of every trace is used."""
+    return math.inf if asked.minutes is None else 60.0 * asked.minutes
+
+
+def measure(asked: Asked, folder: RunFolder) -> MeadMeasured:
+    """Run what the folder does not hold yet, and the models of Figure 3."""
+    chosen = groups(cells.all_cells(extended=asked.extended), asked.numbers)
+    work = partial(run, seconds=seconds(asked))
+    return MeadMeasured(
+        outcomes=MeadOutcomes(runs=folder.in_processes(chosen, work, MeadOutcome)),
+        comparisons=tuple(
+            models.compare(trace, seed, seconds(asked))
+            for trace in models.TRACES
+            for seed in asked.numbers
+        ),
+    )
+
+
+def report(found: MeadMeasured, asked: Asked, folder: Path) -> Report:
+    """Findings, tables and pictures."""
+    shown = figures.Shown(
+        outcomes=found.outcomes,
+        comparisons=found.comparisons,
+        seed=asked.first_seed,
+        seconds=seconds(asked),
+    )
+    both = found.outcomes, found.comparisons
+    return Report(
+        findings=findings.judge(*both),
+        tables=tables.all_tables(*both, extended=asked.extended),
+        pictures=figures.draw_all(shown, folder),
+    )
+
+
+PAPER = Paper(
     name="mead",
-    title=TITLE,
+    title="The MEAD paper's evaluation, reproduced",
     about=ABOUT,
+    seeds=10,
+    keeps=("seeds", "first_seed", "minutes", "extended"),
+    has=frozenset({"extended"}),
     captions=CAPTIONS,
     shown=SHOWN,
+    amount=lambda asked: (
+        f"{len(cells.all_cells(extended=asked.extended))} cells × {asked.seeds} seeds"
+    ),
+    check=check,
+    measure=measure,
+    report=report,
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from penstock.papers.mead import cells, models, published
 from penstock.papers.mead.cells import MEAD, MeadCell
+from penstock.papers.mead.experiment import MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
 from penstock.report.grid import Grid, interval, number, percent, printed
 from penstock.report.statistics import estimate
 
@@ -16,7 +16,7 @@ MISSED = "!"  # beside a response time above its target
 
 
 def all_tables(
-    outcomes: Outcomes, comparisons: Sequence[Comparison], *, extended: bool = False
+    outcomes: MeadOutcomes, comparisons: Sequence[Comparison], *, extended: bool = False
 ) -> list[Grid]:
     """In the order of the paper, then what it does not have."""
     return [
@@ -50,7 +50,7 @@ def predictions(comparisons: Sequence[Comparison]) -> Grid:
     )
 
 
-def table_1(outcomes: Outcomes) -> Grid:
+def table_1(outcomes: MeadOutcomes) -> Grid:
     """Targets of the mean."""
     rows = [
         _row(outcomes, cell, published.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
@@ -59,7 +59,7 @@ def table_1(outcomes: Outcomes) -> Grid:
     return _grid("Table I: targets of the mean response time", rows)
 
 
-def table_2(outcomes: Outcomes) -> Grid:
+def table_2(outcomes: MeadOutcomes) -> Grid:
     """Targets of the 95th percentile."""
     rows = [
         _row(outcomes, cell, published.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
@@ -68,7 +68,7 @@ def table_2(outcomes: Outcomes) -> Grid:
     return _grid("Table II: targets of the 95th percentile", rows)
 
 
-def table_3(outcomes: Outcomes) -> Grid:
+def table_3(outcomes: MeadOutcomes) -> Grid:
     """Single windows."""
     rows = []
     for cell in cells.table_3():
@@ -78,7 +78,7 @@ def table_3(outcomes: Outcomes) -> Grid:
     return _grid("Table III: a single window of so many arrivals", rows, second="window")
 
 
-def others(outcomes: Outcomes) -> Grid:
+def others(outcomes: MeadOutcomes) -> Grid:
     """The threshold policy, and full CPU."""
     rows = []
     for cell in cells.others():
@@ -88,14 +88,14 @@ def others(outcomes: Outcomes) -> Grid:
     return replace(_grid("Without a target", rows), notes=())
 
 
-def beyond(outcomes: Outcomes) -> Grid:
+def beyond(outcomes: MeadOutcomes) -> Grid:
     """``mead+`` beside ``mead``."""
     rows, kept = [], [0, 0]
     for plus in cells.beyond():
         both = (replace(plus, policy=MEAD), plus)
         row = [plus.trace.upper(), plus.wanted]
         for place, cell in enumerate(both):
-            row += [_response(outcomes, cell), interval(outcomes.estimate(cell, "cpu"))]
+            row += [_response(outcomes, cell), interval(outcomes.estimate(cell.key, "cpu"))]
             kept[place] += bool(met(outcomes, cell))
         rows.append(tuple(row))
     return Grid(
@@ -107,12 +107,12 @@ def beyond(outcomes: Outcomes) -> Grid:
     )
 
 
-def worst(outcomes: Outcomes) -> Grid:
+def worst(outcomes: MeadOutcomes) -> Grid:
     """How much of the delay comes at once."""
     rows = []
     for cell in [*cells.table_1(), *cells.table_2()]:
         if cell.policy == MEAD:
-            found = outcomes.estimate(cell, "worst")
+            found = outcomes.estimate(cell.key, "worst")
             share = percent(found.mean) if found is not None else "–"
             rows.append((cell.trace.upper(), cell.wanted, share))
     return Grid(
@@ -123,13 +123,15 @@ def worst(outcomes: Outcomes) -> Grid:
     )
 
 
-def met(outcomes: Outcomes, cell: MeadCell) -> bool | None:
+def met(outcomes: MeadOutcomes, cell: MeadCell) -> bool | None:
     """Whether the mean over the seeds keeps the target; ``None`` where nothing was run."""
-    found = outcomes.estimate(cell, cell.figure)
+    found = outcomes.estimate(cell.key, cell.figure)
     return None if found is None or cell.target is None else found.mean <= cell.target
 
 
-def _row(outcomes: Outcomes, cell: MeadCell, theirs: published.Figures | None) -> tuple[str, ...]:
+def _row(
+    outcomes: MeadOutcomes, cell: MeadCell, theirs: published.Figures | None
+) -> tuple[str, ...]:
     return (
         cell.trace.upper(),
         published.NAMES.get(cell.policy, "full CPU"),
@@ -137,13 +139,13 @@ def _row(outcomes: Outcomes, cell: MeadCell, theirs: published.Figures | None) -
         printed(theirs[0]) if theirs else "–",
         _response(outcomes, cell),
         printed(theirs[1]) if theirs else "–",
-        interval(outcomes.estimate(cell, "cpu")),
+        interval(outcomes.estimate(cell.key, "cpu")),
     )
 
 
-def _response(outcomes: Outcomes, cell: MeadCell) -> str:
+def _response(outcomes: MeadOutcomes, cell: MeadCell) -> str:
     mark = f" {MISSED}" if met(outcomes, cell) is False else ""
-    return interval(outcomes.estimate(cell, cell.figure)) + mark
+    return interval(outcomes.estimate(cell.key, cell.figure)) + mark
 
 
 def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Grid:
@@ -156,7 +158,7 @@ def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Gri
     )
 
 
-def costs(outcomes: Outcomes) -> Grid:
+def costs(outcomes: MeadOutcomes) -> Grid:
     """CPU time of a decision, by policy, over all its runs."""
     by_policy: dict[str, list[tuple[float, int]]] = {}
     keys = {cell.key: cell.policy for cell in cells.all_cells(extended=True)}

@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.papers.judging import Part, Rule, at_least, bound, lower
-from penstock.papers.thesis import cells, published
+from penstock.papers.judging import Finding, Part, Rule, at_least, bound, lower
+from penstock.papers.judging import judge as judge_by
+from penstock.papers.thesis import cells, mechanisms, published
 from penstock.papers.thesis.convergence import rest
 from penstock.report.grid import interval, number, percent
 
@@ -290,3 +291,8 @@ RULES: Sequence[Rule] = (
         parts=_j,
     ),
 )
+
+
+def judge(results: Results) -> list[Finding]:
+    """All findings whose cells were run."""
+    return judge_by(results, RULES, mechanisms.why)

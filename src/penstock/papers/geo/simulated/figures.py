@@ -10,9 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition
-from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
-from penstock.papers.pictures import canvas, words
-from penstock.papers.thesis.figures import COLOURS
+from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
+from penstock.papers.pictures import COLOURS, canvas, words
 from penstock.report.figure import GREY
 from penstock.simulator.geo.setups import NODES, RATE
 
@@ -22,7 +21,6 @@ LEVELS = np.arange(1, NODES + 1)
 
 def draw_all(outcomes: GeoOutcomes, folder: Path) -> list[Path]:
     """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = [folder / "figure-6.png"]
     _busyness(outcomes, drawn[0])
     for case, number in published.FIGURES.items():

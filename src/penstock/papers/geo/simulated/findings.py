@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, of
-from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
+from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
 from penstock.papers.judging import Finding, Judged, counted, judged
 from penstock.report.grid import percent
 from penstock.simulator.geo.setups import NODES, RATE, Case

@@ -1,73 +1,14 @@
-"""What ``penstock reproduce geo`` runs and writes."""
+"""The geo study as a paper to reproduce in the simulator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import harness
-from penstock.papers.geo.simulated import cells, figures, findings, runner, tables
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.running import Progress
-from penstock.papers.write_up import Told, WriteUp
+from penstock.papers.geo.simulated import cells, figures, findings, tables
+from penstock.papers.geo.simulated.experiment import GeoOutcome, GeoOutcomes, run
+from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.running import CellRun, RunFolder
 
-SEEDS, FIRST_SEED = 25, 4000  # five times the study's runs; none that anything was chosen on
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """So many seeds from the first one on."""
-
-    seeds: int = SEEDS
-    first_seed: int = FIRST_SEED
-
-    def __post_init__(self) -> None:
-        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
-
-    @property
-    def numbers(self) -> list[int]:
-        """The seeds."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
-
-
-def size(plan: Plan) -> int:
-    """How many cells it has."""
-    return len(cells.all_cells())
-
-
-def reproduce(
-    plan: Plan,
-    folder: Path,
-    *,
-    workers: int | None = None,
-    progress: Progress = lambda finished, total: None,
-) -> Reproduction:
-    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    outcomes = runner.run(
-        cells.all_cells(), plan.numbers, folder, workers=workers, progress=progress
-    )
-    found = Reproduction(
-        name=WRITE_UP.name,
-        seeds=plan.seeds,
-        folder=folder,
-        findings=findings.judge(outcomes),
-        tables=tuple(tables.all_tables(outcomes)),
-        pictures=tuple(figures.draw_all(outcomes, folder / FIGURES)),
-    )
-    WRITE_UP.finish(found, told(plan))
-    return found
-
-
-def told(plan: Plan) -> Told:
-    """A plan in words."""
-    command = f"penstock reproduce {WRITE_UP.name}"
-    command += f" --seeds {plan.seeds}" if plan.seeds != SEEDS else ""
-    command += f" --first-seed {plan.first_seed}" if plan.first_seed != FIRST_SEED else ""
-    runs = f"{plan.seeds} runs of every cell, seeds {plan.numbers[0]} to {plan.numbers[-1]}."
-    return Told(command=command, runs=runs, seed=None)
-
-
-TITLE = "Stream processing on nodes that are far apart: the study, reproduced"
 CAPTIONS = {
     "figure-6.png": "Figure 6. Busy shares of the instances, no delay",
     "figure-7.png": "Figure 7. Throughput and what was predicted, no delay",
@@ -86,9 +27,39 @@ ABOUT = (
     "model and the constants of gesscale+ were chosen on seeds 100 to 139; the runs here have "
     "others. The study made five runs of each, which differ: one goes on where four stop."
 )
-WRITE_UP = WriteUp(
+
+
+def measure(asked: Asked, folder: RunFolder) -> GeoOutcomes:
+    """Run what the folder does not hold yet, seed by seed."""
+    groups = [
+        [CellRun(key=cell.key, cell=cell, seed=seed) for cell in cells.all_cells()]
+        for seed in asked.numbers
+    ]
+    return GeoOutcomes(runs=folder.in_processes(groups, run, GeoOutcome))
+
+
+def report(found: GeoOutcomes, asked: Asked, folder: Path) -> Report:
+    """Findings, tables and pictures."""
+    return Report(
+        findings=findings.judge(found),
+        tables=tables.all_tables(found),
+        pictures=figures.draw_all(found, folder),
+    )
+
+
+PAPER = Paper(
     name="geo",
-    title=TITLE,
+    title="Stream processing on nodes that are far apart: the study, reproduced",
     about=ABOUT,
+    seeds=25,  # five times the study's runs
+    first_seed=4000,  # none that anything was chosen on
     captions=CAPTIONS,
+    pictures_of_all=True,
+    amount=lambda asked: f"{len(cells.all_cells())} cells × {asked.seeds} seeds",
+    measure=measure,
+    report=report,
+    often=lambda asked: (
+        f"{asked.seeds} runs of every cell, seeds {asked.numbers[0]} to {asked.numbers[-1]}."
+    ),
+    seeds_said=False,
 )

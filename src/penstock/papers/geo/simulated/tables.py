@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
-from penstock.papers.geo.simulated.experiment import VIEWS
-from penstock.papers.geo.simulated.runner import GeoOutcomes, mean
+from penstock.papers.geo.simulated.experiment import VIEWS, GeoOutcomes, mean
 from penstock.report.grid import NONE, Grid, percent
 from penstock.simulator.geo.setups import NODES, RATE
 

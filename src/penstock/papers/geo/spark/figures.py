@@ -22,7 +22,6 @@ MARKS = {"gesscale": (SIMPLE, "x"), "gesscale+": (PLUS, "+")}
 
 def draw(outcomes: ClimbOutcomes, folder: Path) -> Path:
     """Into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / PICTURE
     with canvas(path, 2, 3, height=260) as places:
         for axes, condition in zip(places, CONDITIONS, strict=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -27,21 +26,25 @@ from penstock.lab.sites.spec import SitesSpec
 from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
 from penstock.papers.geo.spark.conditions import MOST, SparkCondition
 from penstock.papers.geo.spark.measure import Course, Throughput, measure, session_conf
+from penstock.papers.running import Say
 
 WINDOWS, SECONDS, SKIP = 2, 12.0, 1
 LOOK = 0.5  # seconds between two looks at what is coming
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A number of executors: records/s in the mean, of the slowest and of the fastest batch.
+    """What was measured with a number of executors, and what was foretold of it.
 
-    ``delay`` greatest round trip between their sites, as measured, seconds · ``busy`` least and
-    most share of the time in which an executor ran a task and did not wait for others' data ·
-    ``cpu`` mean share of their quota that they used · ``waits`` share of the tasks' time that they
-    waited for others' data · ``skew`` the busiest partition over the mean · what was foretold.
+    site: where the last of them is
+    delay: greatest round trip between their sites, as measured, seconds
+    rate, least, most: records/s in the mean, of the slowest and of the fastest batch
+    busy: least and most share of the time in which an executor ran a task and did not wait for
+        others' data
+    cpu: mean share of their quota that they used
+    waits: share of the tasks' time that they waited for others' data
+    skew: the busiest partition over the mean
+    gesscale, plus, plus_width: records/s foretold, and half of the latter's 95 % interval
     """
 
     slots: int

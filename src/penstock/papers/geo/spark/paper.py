@@ -1,25 +1,22 @@
-"""What ``penstock reproduce geo-on-spark`` runs and writes."""
+"""The geo study as a paper to reproduce on real Spark, at emulated sites."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.papers import one_by_one
+from penstock.lab.sites import requirements
 from penstock.papers.geo.spark import figures, findings, tables
-from penstock.papers.geo.spark.conditions import CONDITIONS, CPU, DELAY, MOST, SCALE, SparkCondition
-from penstock.papers.geo.spark.levels import (
-    SECONDS,
-    WINDOWS,
-    ClimbOutcome,
-    ClimbOutcomes,
-    Say,
-    climb,
+from penstock.papers.geo.spark.conditions import (
+    CONDITIONS,
+    CPU,
+    DELAY,
+    MOST,
+    SCALE,
+    SparkCondition,
 )
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.running import Progress
-from penstock.papers.spark_plan import Plan
-from penstock.papers.write_up import Told, WriteUp
+from penstock.papers.geo.spark.levels import SECONDS, WINDOWS, ClimbOutcome, ClimbOutcomes, climb
+from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.running import CellRun, RunFolder
 
 ABOUT = (
     f"Real executors of {CPU:g} of a core at {MOST} emulated sites on one machine (real TCP over "
@@ -33,58 +30,54 @@ ABOUT = (
     f"docs/geo-pipelines.md at 1/{SCALE:.0f} of the study's sensors, 12 partitions; nothing was "
     "fitted to these runs."
 )
-CAPTIONS = {figures.PICTURE: "Throughput by executors, measured and foretold"}
-WRITE_UP = WriteUp(
-    name="geo-on-spark",
+
+
+def measure(asked: Asked, folder: RunFolder) -> ClimbOutcomes:
+    """Measure what the folder does not hold yet, seed by seed."""
+    runs = [CellRun(key=c.key, cell=c, seed=seed) for seed in asked.numbers for c in CONDITIONS]
+
+    def work(run: CellRun[SparkCondition]) -> ClimbOutcome:
+        condition, seed = run.cell, run.seed
+        folder.say(f"{condition.job}, {condition.words}, seed {seed}")
+        job = condition.pipeline(seed)
+        sites = condition.sites()
+        found = climb(sites, job, condition.rows, most=MOST, seed=seed, say=folder.say)
+        return ClimbOutcome(key=run.key, seed=seed, climb=found)
+
+    return ClimbOutcomes(runs=folder.one_by_one(runs, work, ClimbOutcome))
+
+
+def report(found: ClimbOutcomes, asked: Asked, folder: Path) -> Report:
+    """Findings, tables and the picture."""
+    return Report(
+        findings=findings.judge(found),
+        tables=tables.all_tables(found),
+        pictures=(figures.draw(found, folder),),
+    )
+
+
+def sites_can_be_made() -> None:
+    """Raise if sites cannot be emulated on this machine."""
+    requirements.choose("auto", jitter=False)
+
+
+def times(asked: Asked) -> str:
+    """How often everything was measured, in a sentence."""
+    return f"All of it {'once' if asked.seeds == 1 else f'{asked.seeds} times'}."
+
+
+PAPER = Paper(
+    name="geo",
+    on_spark=True,
     title="The geo study on real Spark",
     about=ABOUT,
-    captions=CAPTIONS,
+    seeds=3,
+    captions={figures.PICTURE: "Throughput by executors, measured and foretold"},
+    pictures_of_all=True,
+    amount=lambda asked: f"{asked.seeds * len(CONDITIONS)} runs",
+    measure=measure,
+    report=report,
+    require=sites_can_be_made,
+    often=times,
+    seeds_said=False,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A condition with a seed."""
-
-    condition: SparkCondition
-    seed: int
-
-    @property
-    def key(self) -> str:
-        """Of its condition."""
-        return self.condition.key
-
-
-def tasks(plan: Plan) -> list[Task]:
-    """Seed by seed."""
-    return [Task(condition=c, seed=seed) for seed in plan.numbers for c in CONDITIONS]
-
-
-def told(plan: Plan) -> Told:
-    """A plan in words."""
-    return replace(plan.told(WRITE_UP.name), seed=None)
-
-
-def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
-    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-
-    def work(task: Task) -> ClimbOutcome:
-        condition = task.condition
-        say(f"{condition.job}, {condition.words}, seed {task.seed}")
-        job = condition.pipeline(task.seed)
-        found = climb(condition.sites(), job, condition.rows, most=MOST, seed=task.seed, say=say)
-        return ClimbOutcome(key=task.key, seed=task.seed, climb=found)
-
-    outcomes = ClimbOutcomes(
-        runs=one_by_one.run(tasks(plan), work, ClimbOutcome, folder, progress=progress)
-    )
-    found = Reproduction(
-        name=WRITE_UP.name,
-        seeds=plan.seeds,
-        folder=folder,
-        findings=findings.judge(outcomes),
-        tables=tuple(tables.all_tables(outcomes)),
-        pictures=(figures.draw(outcomes, folder / FIGURES),),
-    )
-    WRITE_UP.finish(found, told(plan))
-    return found

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from penstock.compare.processes import leave_if_stopping
 from penstock.core.loop import Decision, Loop
 from penstock.papers.gesscale.simulated import setups
 from penstock.papers.gesscale.simulated.setups import LOAD, PERIOD, SECONDS, GesscaleCell
+from penstock.papers.running import CellRun, Outcomes
 from penstock.policies import create
 from penstock.simulator.geo import GeoEngine
 from penstock.simulator.series import Floats
@@ -17,11 +19,13 @@ from penstock.simulator.series import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provisioning:
-    """Over the measurement period T, from supply s(t) and demand d(t), replicas.
+    """How far a number of replicas is from the ideal one. [herbst16; arkian21, V-A]
 
-    ``accuracy_o`` ∫ max(0, s − d) dt / T, ``accuracy_u`` ∫ max(0, d − s) dt / T: mean replicas
-    too many, and too few · ``timeshare_o``, ``timeshare_u`` percent of T in which there were too
-    many, and too few.
+    Over the measurement period T, from supply s(t) and demand d(t), replicas:
+
+    accuracy_o: ∫ max(0, s − d) dt / T, mean replicas too many
+    accuracy_u: ∫ max(0, d − s) dt / T, mean replicas too few
+    timeshare_o, timeshare_u: percent of T in which there were too many, and too few
     """
 
     accuracy_o: float
@@ -31,7 +35,7 @@ class Provisioning:
 
 
 def provisioning(supply: Floats, demand: Floats) -> Provisioning:
-    """Of two series with a figure per second.
+    """The figures of two series with a number of replicas per second.
 
     >>> provisioning(np.array([3.0, 3.0, 1.0, 2.0]), np.array([1.0, 3.0, 2.0, 2.0]))
     Provisioning(accuracy_o=0.5, accuracy_u=0.25, timeshare_o=25.0, timeshare_u=25.0)
@@ -53,16 +57,16 @@ Point = tuple[float, float, float, float, float]
 class GesscaleOutcome:
     """The figures of Table III, and why they are what they are.
 
-    ``accuracy_*``, ``timeshare_*`` as in ``metrics``, of the replicas that run · ``excess_time``
-    until the backlog that the load left behind was worked off, as a share of the load's duration ·
-    ``reconfigurations``, and ``cost`` in replica-minutes, while the load lasted · ``model_error``
-    mean relative error of the calibrated model's predictions.
-
-    Of the reconfigurations ``ups`` and ``downs``; ``catching_up`` those of the ups at which the
-    nodes in use would have carried the load if nothing had waited · ``tightness`` mean share of
-    what the nodes that were left carry that the load had at a down · ``lag`` mean seconds of
-    input that waited · ``course`` by minute: offered and processed records/s, replicas, ideal
-    replicas, records that wait.
+    accuracy_o … timeshare_u: as in ``Provisioning``, of the replicas that run
+    excess_time: until the backlog that the load left behind was worked off, as a share of the
+        load's duration
+    reconfigurations: while the load lasted; of them ``ups`` and ``downs``
+    cost: replica-minutes while the load lasted
+    catching_up: ups at which the nodes in use would have carried the load if nothing had waited
+    lag: mean seconds of input that waited
+    tightness: mean share of what the nodes that were left carry that the load had at a down
+    model_error: mean relative error of the calibrated model's predictions
+    course: by minute offered and processed records/s, replicas, ideal replicas, records that wait
     """
 
     key: str
@@ -81,6 +85,9 @@ class GesscaleOutcome:
     tightness: float | None = None
     model_error: float | None = None
     course: tuple[Point, ...] = ()
+
+
+GesscaleOutcomes = Outcomes[GesscaleOutcome]
 
 
 @dataclass(slots=True)
@@ -104,14 +111,19 @@ class _Changes:
             self.tight.append(offered / engine.spec.capacity(engine.planned))
 
 
-def run(
+def run(one: CellRun[GesscaleCell]) -> GesscaleOutcome:
+    """Run a cell with a seed, in a worker."""
+    return run_cell(one.cell, one.seed, detailed=one.detailed, check=leave_if_stopping)
+
+
+def run_cell(
     cell: GesscaleCell,
     seed: int,
     *,
     detailed: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> GesscaleOutcome:
-    """One cell in the fog of a seed; the same load for all.
+    """Run a cell in the fog of a seed; the same load for all.
 
     ``detailed`` with what the pictures need · ``check`` is called now and then and may raise to
     end the run. The policy goes on until the backlog is gone.

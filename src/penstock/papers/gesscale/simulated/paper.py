@@ -1,79 +1,17 @@
-"""What ``penstock reproduce gesscale`` runs and writes."""
+"""The Gesscale paper as one to reproduce in the simulator."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.papers import harness
 from penstock.papers.document import means
-from penstock.papers.gesscale.simulated import figures, findings, runner, setups, tables
+from penstock.papers.gesscale.simulated import figures, findings, setups, tables
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, GesscaleOutcomes, run
 from penstock.papers.gesscale.simulated.published import NAMES
-from penstock.papers.gesscale.simulated.setups import LEAST, NODES, WARM_UP
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.running import Progress
-from penstock.papers.write_up import Told, WriteUp
+from penstock.papers.gesscale.simulated.setups import LEAST, MAIN, NODES, WARM_UP
+from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.running import CellRun, RunFolder
 
-SEEDS, FIRST_SEED = 30, 3000  # the fog was calibrated on seeds below that
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """So many seeds, each a map of latencies, from the first one on.
-
-    ``extended``: also ``gesscale+``, which the paper does not have.
-    """
-
-    seeds: int = SEEDS
-    first_seed: int = FIRST_SEED
-    extended: bool = False
-
-    def __post_init__(self) -> None:
-        harness.check_seeds(self.seeds, self.first_seed, SEEDS)
-
-    @property
-    def numbers(self) -> list[int]:
-        """The seeds."""
-        return list(range(self.first_seed, self.first_seed + self.seeds))
-
-
-def size(plan: Plan) -> int:
-    """How many cells it has."""
-    return len(setups.all_cells(extended=plan.extended))
-
-
-def reproduce(
-    plan: Plan,
-    folder: Path,
-    *,
-    workers: int | None = None,
-    progress: Progress = lambda finished, total: None,
-) -> Reproduction:
-    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    chosen = setups.all_cells(extended=plan.extended)
-    outcomes = runner.run(chosen, plan.numbers, folder, workers=workers, progress=progress)
-    found = Reproduction(
-        name=WRITE_UP.name,
-        seeds=plan.seeds,
-        folder=folder,
-        findings=findings.judge(outcomes),
-        tables=tuple(tables.all_tables(outcomes, extended=plan.extended)),
-        pictures=tuple(figures.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
-    )
-    WRITE_UP.finish(found, told(plan))
-    return found
-
-
-def told(plan: Plan) -> Told:
-    """A plan in words."""
-    command = f"penstock reproduce {WRITE_UP.name} --seeds {plan.seeds}"
-    command += f" --first-seed {plan.first_seed}" if plan.first_seed != FIRST_SEED else ""
-    command += " --extended" if plan.extended else ""
-    runs = f"{means(plan.seeds)}, from seed {plan.first_seed} on."
-    return Told(command=command, runs=runs, seed=plan.first_seed)
-
-
-TITLE = "The Gesscale paper's evaluation, reproduced"
 CAPTIONS = {
     "figure-3.png": "Figure 3. Throughput around a reconfiguration",
     "figure-6.png": "Figure 6. The ideal auto-scaler",
@@ -96,10 +34,48 @@ ABOUT = (
     "distance and waiting cost is our choice, and other choices are in the table of other set-ups. "
     "While a job is stopped it has no replica."
 )
-WRITE_UP = WriteUp(
+
+
+def measure(asked: Asked, folder: RunFolder) -> GesscaleOutcomes:
+    """Run what the folder does not hold yet, seed by seed."""
+    groups = [
+        [
+            CellRun(
+                key=cell.key,
+                cell=cell,
+                seed=seed,
+                detailed=seed == asked.first_seed and cell.setup == MAIN.name,
+            )
+            for cell in setups.all_cells(extended=asked.extended)
+        ]
+        for seed in asked.numbers
+    ]
+    return GesscaleOutcomes(runs=folder.in_processes(groups, run, GesscaleOutcome))
+
+
+def report(found: GesscaleOutcomes, asked: Asked, folder: Path) -> Report:
+    """Findings, tables and pictures."""
+    return Report(
+        findings=findings.judge(found),
+        tables=tables.all_tables(found, extended=asked.extended),
+        pictures=figures.draw_all(found, asked.first_seed, folder),
+    )
+
+
+PAPER = Paper(
     name="gesscale",
-    title=TITLE,
+    title="The Gesscale paper's evaluation, reproduced",
     about=ABOUT,
+    seeds=30,
+    first_seed=3000,  # the fog was calibrated on seeds below that
+    keeps=("seeds", "first_seed", "extended"),
+    has=frozenset({"extended"}),
     captions=CAPTIONS,
     shown=SHOWN,
+    amount=lambda asked: (
+        f"{len(setups.all_cells(extended=asked.extended))} cells × {asked.seeds} seeds"
+    ),
+    measure=measure,
+    report=report,
+    often=lambda asked: f"{means(asked.seeds)}, from seed {asked.first_seed} on.",
 )

@@ -29,10 +29,11 @@ SECONDS = int(LOAD.duration)
 class FogSetup:
     """What differs from one set-up to the next.
 
-    ``warm_up`` seconds after a restart without a look; ``None``: none, a look every minute ·
-    ``least``, ``most`` replicas · ``downtime`` seconds that a change stops the job for ·
-    ``credit`` factor on the records under way: half of it, and distance costs twice as much ·
-    ``waiting_cpu`` share of its CPU that a node uses while it waits for others.
+    warm_up: seconds after a restart without a look; ``None``: none, a look every minute
+    least, most: replicas
+    downtime: seconds that a change stops the job for
+    credit: factor on the records under way: half of it, and distance costs twice as much
+    waiting_cpu: share of its CPU that a node uses while it waits for others
     """
 
     name: str
@@ -123,6 +124,11 @@ class GesscaleCell:
     def how(self) -> FogSetup:
         """The set-up itself."""
         return SETUPS[self.setup]
+
+
+def key(policy: str, setup: str = MAIN.name) -> str:
+    """The key of a policy's cell in a set-up."""
+    return GesscaleCell(setup=setup, policy=policy).key
 
 
 def of(setup: str = MAIN.name) -> list[GesscaleCell]:

@@ -1,4 +1,4 @@
-"""What ``penstock reproduce gesscale-on-spark`` runs and writes."""
+"""The Gesscale paper as one to reproduce on real Spark, at emulated sites."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.codec import from_json, to_json
-from penstock.papers import one_by_one
+from penstock.history.files import write_text
 from penstock.papers.geo.spark.levels import Climb, climb
+from penstock.papers.geo.spark.paper import sites_can_be_made, times
 from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.spark import figures, findings, setup, tables
-from penstock.papers.gesscale.spark.taxi import Outcomes, Say, TaxiOutcome, run
-from penstock.papers.harness import FIGURES, Reproduction
-from penstock.papers.running import Progress
-from penstock.papers.spark_plan import Plan
-from penstock.papers.write_up import Told, WriteUp
+from penstock.papers.gesscale.spark.taxi import TaxiOutcome, TaxiOutcomes, run
+from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.running import CellRun, RunFolder
 
 CARRIED = "carried.json"
 ABOUT = (
@@ -33,74 +32,66 @@ CAPTIONS = {
     figures.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
     for policy, name in NAMES.items()
 }
-WRITE_UP = WriteUp(
-    name="gesscale-on-spark",
-    title="The Gesscale paper's taxi load on real Spark",
-    about=ABOUT,
-    captions=CAPTIONS,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """A policy with a seed."""
+class TaxiMeasured:
+    """All runs, and what executors on the nearest sites carry."""
 
-    policy: str
-    seed: int
-
-    @property
-    def key(self) -> str:
-        """Of the policy."""
-        return self.policy
+    outcomes: TaxiOutcomes
+    levels: Climb
 
 
-def tasks(plan: Plan) -> list[Task]:
-    """Seed by seed."""
-    return [Task(policy=policy, seed=seed) for seed in plan.numbers for policy in NAMES]
-
-
-def told(plan: Plan) -> Told:
-    """A plan in words."""
-    return plan.told(WRITE_UP.name)
-
-
-def reproduce(plan: Plan, folder: Path, *, say: Say, progress: Progress) -> Reproduction:
-    """Run what the folder does not hold yet, judge it, and write everything that shows it."""
-    levels = _levels(folder, say)
+def measure(asked: Asked, folder: RunFolder) -> TaxiMeasured:
+    """Measure what the folder does not hold yet, seed by seed."""
+    levels = _levels(folder)
     carried = [level.rate for level in levels.levels]
+    runs = [CellRun(key=p, cell=p, seed=seed) for seed in asked.numbers for p in NAMES]
 
-    def work(task: Task) -> TaxiOutcome:
-        say(f"{task.policy}, seed {task.seed}: {setup.LEAD + setup.SECONDS} s")
-        found = run(task.policy, task.seed, carried, say=say)
-        say(
+    def work(one: CellRun[str]) -> TaxiOutcome:
+        folder.say(f"{one.cell}, seed {one.seed}: {setup.LEAD + setup.SECONDS} s")
+        found = run(one.cell, one.seed, carried, say=folder.say)
+        folder.say(
             f"{found.reconfigurations:.0f} changes, {found.cost:.1f} executor-minutes, "
             f"{found.lag:.1f} s of lag"
         )
         return found
 
-    outcomes = Outcomes(
-        runs=one_by_one.run(tasks(plan), work, TaxiOutcome, folder, progress=progress)
-    )
-    found = Reproduction(
-        name=WRITE_UP.name,
-        seeds=plan.seeds,
-        folder=folder,
-        findings=findings.judge(outcomes),
-        tables=tuple(tables.all_tables(outcomes, levels)),
-        pictures=tuple(figures.draw_all(outcomes, plan.first_seed, folder / FIGURES)),
-    )
-    WRITE_UP.finish(found, told(plan))
-    return found
+    outcomes = TaxiOutcomes(runs=folder.one_by_one(runs, work, TaxiOutcome))
+    return TaxiMeasured(outcomes=outcomes, levels=levels)
 
 
-def _levels(folder: Path, say: Say) -> Climb:
+def _levels(folder: RunFolder) -> Climb:
     """What executors carry, measured once for a folder."""
-    path = folder / CARRIED
+    path = folder.path / CARRIED
     if path.is_file():
         return from_json(Climb, json.loads(path.read_text(encoding="utf-8")))
-    say(f"what 1 to {setup.NODES} executors carry")
-    found = climb(setup.fog(), setup.taxi(0), setup.ROWS, most=setup.NODES, seed=0, say=say)
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(to_json(found)), encoding="utf-8")
-    partial.replace(path)
+    folder.say(f"what 1 to {setup.NODES} executors carry")
+    found = climb(setup.fog(), setup.taxi(0), setup.ROWS, most=setup.NODES, seed=0, say=folder.say)
+    write_text(path, json.dumps(to_json(found)))
     return found
+
+
+def report(found: TaxiMeasured, asked: Asked, folder: Path) -> Report:
+    """Findings, tables and pictures."""
+    return Report(
+        findings=findings.judge(found.outcomes),
+        tables=tables.all_tables(found.outcomes, found.levels),
+        pictures=figures.draw_all(found.outcomes, asked.first_seed, folder),
+    )
+
+
+PAPER = Paper(
+    name="gesscale",
+    on_spark=True,
+    title="The Gesscale paper's taxi load on real Spark",
+    about=ABOUT,
+    seeds=3,
+    captions=CAPTIONS,
+    amount=lambda asked: f"{asked.seeds * len(NAMES)} runs",
+    measure=measure,
+    report=report,
+    require=sites_can_be_made,
+    often=times,
+    seeds_said=False,
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,8 @@ from penstock.papers.geo.spark.measure import PARTITIONS, session_conf
 from penstock.papers.gesscale.simulated.experiment import provisioning
 from penstock.papers.gesscale.spark import setup
 from penstock.papers.gesscale.spark.setup import LEAD, LONGEST_DRAIN, PERIOD, SECONDS
+from penstock.papers.running import Outcomes, Say
 from penstock.policies import create
-from penstock.report.statistics import Difference, Estimate, estimate, paired
 from penstock.simulator.series import Floats
 from penstock.spark.read.progress import recent_batches
 from penstock.spark.read.rest import Rest
@@ -33,7 +33,6 @@ from penstock.workloads.timed_rows import TimedRows
 
 SAMPLE = 1.0  # seconds between two counts of the executors
 
-Say = Callable[[str], None]
 Point = tuple[float, float, float, float, float]
 
 
@@ -41,9 +40,11 @@ Point = tuple[float, float, float, float, float]
 class TaxiOutcome:
     """The figures of Table III, as in ``penstock.papers.gesscale.simulated.experiment``.
 
-    ``cost`` in executor-minutes · ``lag`` mean seconds of input that waited · ``records`` that
-    were sent, ``missing`` of them that had not been read when the run was over · ``course`` by
-    second: offered and processed records/s, executors, ideal executors, records that wait.
+    cost: executor-minutes
+    lag: mean seconds of input that waited
+    records: that were sent
+    missing: of them, those that had not been read when the run was over
+    course: by second offered and processed records/s, executors, ideal executors, records that wait
     """
 
     key: str
@@ -102,6 +103,9 @@ class TaxiOutcome:
     @property
     def _changes(self) -> Floats:
         return np.diff([point[2] for point in self.course])
+
+
+TaxiOutcomes = Outcomes[TaxiOutcome]
 
 
 @dataclass(slots=True)
@@ -240,28 +244,3 @@ def _waiting(events: TimedRows, batches: Any, moments: Floats) -> Floats:
     places = np.searchsorted([end for end, _ in ends], moments, side="right")
     released = np.array([events.released(t) for t in moments.tolist()], dtype=np.float64)
     return np.asarray(released - read[places], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
-    """All that a folder holds."""
-
-    runs: tuple[TaxiOutcome, ...]
-
-    def of(self, policy: str) -> list[TaxiOutcome]:
-        """The runs of a policy, by seed."""
-        return sorted((run for run in self.runs if run.key == policy), key=lambda run: run.seed)
-
-    def values(self, policy: str, figure: str) -> list[float]:
-        """A figure by seed; runs that do not have it are left out."""
-        found = (getattr(run, figure) for run in self.of(policy))
-        return [float(value) for value in found if value is not None]
-
-    def estimate(self, policy: str, figure: str) -> Estimate | None:
-        """Mean and interval of a figure."""
-        values = self.values(policy, figure)
-        return estimate(values) if values else None
-
-    def paired(self, policy: str, base: str, figure: str) -> Difference:
-        """The difference of two policies."""
-        return paired(self.values(policy, figure), self.values(base, figure))
