@@ -9,8 +9,14 @@ import pytest
 from penstock.core.errors import EngineError
 from penstock.papers.geo.simulated import cells, findings, tables
 from penstock.papers.geo.simulated.cells import Condition, GeoCell
-from penstock.papers.geo.simulated.experiment import LOOKS, VIEWS, GeoOutcome, Look, run
-from penstock.papers.geo.simulated.runner import GeoOutcomes
+from penstock.papers.geo.simulated.experiment import (
+    LOOKS,
+    VIEWS,
+    GeoOutcome,
+    GeoOutcomes,
+    Look,
+    run_cell,
+)
 from penstock.simulator.geo.setups import NODES
 from tests.fakes.far_scenarios import SKEWED, far, seen_on
 
@@ -36,7 +42,7 @@ def test_every_condition_is_run_three_ways() -> None:
 
 @pytest.fixture(scope="module")
 def done() -> GeoOutcome:
-    return run(GeoCell(condition=MAP, scaler="levels"), 101)
+    return run_cell(GeoCell(condition=MAP, scaler="levels"), 101)
 
 
 class TestLevels:
@@ -58,11 +64,11 @@ class TestLevels:
         assert done.stays == NODES
 
     def test_the_same_seed_gives_the_same_run(self, done: GeoOutcome) -> None:
-        assert run(GeoCell(condition=MAP, scaler="levels"), 101) == done
+        assert run_cell(GeoCell(condition=MAP, scaler="levels"), 101) == done
 
 
 def test_an_auto_scaler_decides_by_itself() -> None:
-    found = run(GeoCell(condition=FAR, scaler="gesscale+"), 101)
+    found = run_cell(GeoCell(condition=FAR, scaler="gesscale+"), 101)
     assert len(found.looks) == LOOKS
     assert "no set of 10 reaches" in found.reason
     assert 3 <= found.final <= 6 and found.changes >= 3
@@ -74,7 +80,7 @@ def test_a_run_can_be_left() -> None:
         raise EngineError("left")
 
     with pytest.raises(EngineError, match="left"):
-        run(GeoCell(condition=MAP, scaler="gesscale"), 101, check=leave)
+        run_cell(GeoCell(condition=MAP, scaler="gesscale"), 101, check=leave)
 
 
 class TestOutcomes:

@@ -14,11 +14,16 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
 from penstock.papers.gesscale.simulated import figures, findings, published, setups, tables
-from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, provisioning, run
+from penstock.papers.gesscale.simulated.experiment import (
+    GesscaleOutcome,
+    GesscaleOutcomes,
+    provisioning,
+    run,
+    run_cell,
+)
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.simulated.runner import Outcomes
-from penstock.papers.gesscale.simulated.runner import run as run_all
 from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS, GesscaleCell
+from penstock.papers.running import CellRun, RunFolder
 from penstock.workloads.patterns import per_second
 
 SEED = 2000  # not one of those that are reported
@@ -94,8 +99,8 @@ def test_metrics_of_provisioning(pairs: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_run(policy: str) -> None:
-    found = run(GesscaleCell(setup=MAIN.name, policy=policy), SEED, detailed=True)
-    assert replace(found, course=()) == run(GesscaleCell(setup=MAIN.name, policy=policy), SEED)
+    found = run_cell(GesscaleCell(setup=MAIN.name, policy=policy), SEED, detailed=True)
+    assert replace(found, course=()) == run_cell(GesscaleCell(setup=MAIN.name, policy=policy), SEED)
     wanted = setups.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
     mean = found.cost / published.MINUTES - found.accuracy_o + found.accuracy_u
     assert mean == pytest.approx(wanted, rel=1e-6)
@@ -112,7 +117,7 @@ def test_a_run(policy: str) -> None:
 
 
 def test_without_stops_nothing_is_ever_down_and_little_waits() -> None:
-    found = run(GesscaleCell(setup="instant", policy=GESSCALE), SEED, detailed=True)
+    found = run_cell(GesscaleCell(setup="instant", policy=GESSCALE), SEED, detailed=True)
     assert (np.array(found.course)[:, 1] > 0.0).all()
     assert found.excess_time == 0.0 and found.lag < 10.0
 
@@ -122,7 +127,7 @@ def test_a_run_can_be_left() -> None:
         raise EngineError("left")
 
     with pytest.raises(EngineError, match="left"):
-        run(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
+        run_cell(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
 
 
 def test_the_job_of_figure_3_stops_for_two_minutes() -> None:
@@ -159,8 +164,8 @@ def outcome(cell: GesscaleCell, seed: int, **changed: float) -> GesscaleOutcome:
     )
 
 
-def outcomes(**gesscale: float) -> Outcomes:
-    return Outcomes(
+def outcomes(**gesscale: float) -> GesscaleOutcomes:
+    return GesscaleOutcomes(
         runs=tuple(
             outcome(cell, seed, **(gesscale if cell.policy == GESSCALE else {}))
             for cell in setups.all_cells()
@@ -169,7 +174,7 @@ def outcomes(**gesscale: float) -> Outcomes:
     )
 
 
-def verdicts(found: Outcomes) -> str:
+def verdicts(found: GesscaleOutcomes) -> str:
     letters = {"held": "h", "tie": "t", "not held": "n"}
     return "".join(letters[finding.verdict] for finding in findings.judge(found))
 
@@ -222,7 +227,7 @@ def test_gesscale_plus_beside_gesscale() -> None:
     plus = GesscaleCell(setup=MAIN.name, policy=published.PLUS)
     assert plus in setups.all_cells(extended=True) and plus not in setups.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
-    found = tables.all_tables(Outcomes(runs=runs), extended=True)
+    found = tables.all_tables(GesscaleOutcomes(runs=runs), extended=True)
     assert len(found) == len(tables.all_tables(outcomes())) + 1
     rows = {row[0]: row[1:] for row in found[-1].rows}
     assert rows["reconf."] == ("10.0 ±0.1", "20.0 ±0.2", "+100 ±1 %")
@@ -230,12 +235,14 @@ def test_gesscale_plus_beside_gesscale() -> None:
 
 def test_it_reconfigures_less_than_gesscale() -> None:
     """One fog, not one of those that are reported."""
-    plain = run(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED)
-    plus = run(GesscaleCell(setup=MAIN.name, policy=published.PLUS), SEED)
+    plain = run_cell(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED)
+    plus = run_cell(GesscaleCell(setup=MAIN.name, policy=published.PLUS), SEED)
     assert plus.reconfigurations < 0.8 * plain.reconfigurations
     assert plus.cost < 1.05 * plain.cost and plus.lag < plain.lag
 
 
 def test_errors_of_a_run_name_it(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="nowhere-gesscale, seed 3: KeyError: 'nowhere'"):
-        run_all([GesscaleCell(setup="nowhere", policy=GESSCALE)], [3], tmp_path, workers=1)
+        cell = GesscaleCell(setup="nowhere", policy=GESSCALE)
+        groups = [[CellRun(key=cell.key, cell=cell, seed=3)]]
+        RunFolder(path=tmp_path, workers=1).in_processes(groups, run, GesscaleOutcome)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from penstock.papers.harness import Reproduction
+from penstock.papers.harness import Report, Reproduction
 from penstock.papers.judging import Finding
-from penstock.papers.mead import cells, models, paper, published, tables
+from penstock.papers.mead import cells, models, published, tables
 from penstock.papers.mead.cells import MeadCell
-from penstock.papers.mead.experiment import MeadOutcome
+from penstock.papers.mead.experiment import MeadOutcome, MeadOutcomes
 from penstock.papers.mead.findings import judge
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
+from penstock.papers.mead.paper import PAPER, MeadMeasured
 
 Figures = Callable[[MeadCell, int], tuple[float, float]]  # response time, CPU
 
@@ -41,7 +41,7 @@ def outcomes(
     *,
     worst: float = 0.2,
     without: str = "none",
-) -> Outcomes:
+) -> MeadOutcomes:
     found = []
     for cell in cells.all_cells(extended=True):
         for seed in seeds if cell.policy != without else ():
@@ -53,7 +53,7 @@ def outcomes(
                     other=response / 5.0, decisions=decisions, decision_seconds=0.05,
                 )
             )  # fmt: skip
-    return Outcomes(runs=tuple(found))
+    return MeadOutcomes(runs=tuple(found))
 
 
 def comparisons(off: float = 1.0, seeds: int = 3) -> list[Comparison]:
@@ -71,7 +71,7 @@ def comparisons(off: float = 1.0, seeds: int = 3) -> list[Comparison]:
     ]
 
 
-def findings(found: Outcomes, off: float = 1.0) -> dict[str, Finding]:
+def findings(found: MeadOutcomes, off: float = 1.0) -> dict[str, Finding]:
     return {finding.id: finding for finding in judge(found, comparisons(off))}
 
 
@@ -159,7 +159,7 @@ def test_the_cause_is_told_only_where_the_runs_show_it() -> None:
 def test_without_its_runs_a_finding_is_left_out() -> None:
     found = {f.id for f in judge(outcomes(without="mead"), [])}
     assert found == {"c", "d", "g"}
-    assert judge(Outcomes(runs=()), []) == ()
+    assert judge(MeadOutcomes(runs=()), []) == ()
 
 
 def test_mead_plus_stands_beside_mead() -> None:
@@ -190,18 +190,21 @@ def test_tables_fit_a_terminal() -> None:
 
 def test_the_document_has_everything() -> None:
     found = outcomes()
-    reproduced = Reproduction(
-        name="mead",
-        seeds=3,
-        folder=Path("runs"),
+    report = Report(
         findings=judge(found, comparisons()),
-        tables=tuple(tables.all_tables(found, comparisons(), extended=True)),
+        tables=tables.all_tables(found, comparisons(), extended=True),
         pictures=(),
     )
-    told = paper.told(paper.Plan(seeds=3, first_seed=5, extended=True))
-    text = paper.WRITE_UP.text(reproduced, told, "mead-")
+    reproduced = Reproduction(
+        paper=PAPER,
+        asked=PAPER.asked(seeds=3, first_seed=5, extended=True),
+        folder=Path("runs"),
+        measured=MeadMeasured(outcomes=found, comparisons=tuple(comparisons())),
+        report=report,
+    )
+    text = PAPER.texts(reproduced, "mead-")["mead.md"]
     assert "`penstock reproduce mead --seeds 3 --first-seed 5 --extended`" in text
     assert text.count("**: ") == 9 and text.count("\n### ") == 8
     assert "| SYNT | MAP/G/1 | 0.1 | 0.056 | 0.056 ±0.000 | 53.2 | 53.2 ±0.0 |" in text
-    for name in paper.SHOWN:
+    for name in PAPER.shown:
         assert f"(mead-{name})" in text

@@ -24,12 +24,12 @@ from penstock.papers.gesscale.spark import paper as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
 from penstock.papers.gesscale.spark.tables import deeds
-from penstock.papers.gesscale.spark.taxi import Outcomes as Results
-from penstock.papers.spark_plan import Plan
+from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
+from penstock.papers.running import RunFolder
 from penstock.workloads.patterns import Constant
 from tests.fakes.paper_commands import invoke
 
-ONCE = Plan(seeds=1, first_seed=5)
+ONCE = gesscale.PAPER.asked(seeds=1, first_seed=5)
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,9 @@ class TestGeoOnSpark:
 
     def test_runs_writes_and_judges(self, climbs: list[str], tmp_path: Path) -> None:
         docs = tmp_path / "docs"
-        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path), "--docs", str(docs))
+        result = invoke(
+            "geo", "--on-spark", "--seeds", "1", "--out", str(tmp_path), "--docs", str(docs)
+        )
         assert result.exit_code == 0, result.output
         assert climbs == [condition.job for condition in CONDITIONS]
         assert "5 of 5 findings held" in result.stdout
@@ -127,7 +129,7 @@ class TestGeoOnSpark:
         assert imread(folder / "figures" / "levels.png").std() > 0.01
         written = {path.name for path in docs.iterdir()}
         assert written == {"geo-on-spark.md", "geo-on-spark-levels.png"}
-        assert "`penstock reproduce geo-on-spark --seeds 1`" in (
+        assert "`penstock reproduce geo --on-spark --seeds 1`" in (
             docs / "geo-on-spark.md"
         ).read_text(encoding="utf-8")
 
@@ -143,18 +145,28 @@ class TestGeoOnSpark:
             return found
 
         monkeypatch.setattr(geo, "climb", broken)
-        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--seeds", "1", "--out", str(tmp_path))
         assert result.exit_code != 0
         (folder,) = tmp_path.glob("*-geo-on-spark")
-        assert f"go on with: penstock reproduce geo-on-spark --resume {folder}" in result.stderr
+        assert f"go on with: penstock reproduce geo --on-spark --resume {folder}" in result.stderr
         monkeypatch.setattr(geo, "climb", good)
-        result = invoke("geo-on-spark", "--resume", str(folder), "--json")
+        result = invoke("geo", "--on-spark", "--resume", str(folder), "--json")
         assert result.exit_code == 0, result.output
         assert climbs == [condition.job for condition in CONDITIONS]  # each once
         assert len(json.loads(result.stdout)["findings"]) == 5
 
+    def test_the_old_name_says_the_new_one_and_goes_on(
+        self, climbs: list[str], tmp_path: Path
+    ) -> None:
+        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path), "--json")
+        assert result.exit_code == 0, result.output
+        first, *_ = result.stderr.splitlines()
+        assert first == "`reproduce geo-on-spark` is now `reproduce geo --on-spark`"
+        assert len(climbs) == len(CONDITIONS)
+        assert len(json.loads(result.stdout)["findings"]) == 5
+
     def test_workers_are_refused(self, tmp_path: Path) -> None:
-        result = invoke("geo-on-spark", "--workers", "2", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--workers", "2", "--out", str(tmp_path))
         assert isinstance(result.exception, InputError)
         assert "one run at a time" in str(result.exception)
         assert not list(tmp_path.iterdir())
@@ -166,7 +178,7 @@ class TestGeoOnSpark:
             raise MissingError("emulated sites: run as root")
 
         monkeypatch.setattr(requirements, "choose", missing)
-        result = invoke("geo-on-spark", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--out", str(tmp_path))
         assert isinstance(result.exception, MissingError)
         assert not list(tmp_path.iterdir())
 
@@ -242,7 +254,7 @@ class TestGesscaleOnSpark:
     ) -> None:
         monkeypatch.setenv("COLUMNS", "80")
         docs = tmp_path / "docs"
-        result = invoke("gesscale-on-spark", "--out", str(tmp_path), "--docs", str(docs))
+        result = invoke("gesscale", "--on-spark", "--out", str(tmp_path), "--docs", str(docs))
         assert result.exit_code == 0, result.output
         assert _no_spark == [(policy, seed) for seed in range(3) for policy in NAMES]
         assert "6 of 7 findings held, 1 tie\n" in result.stdout
@@ -252,7 +264,7 @@ class TestGesscaleOnSpark:
         assert {path.name for path in (folder / "figures").iterdir()} == names
         text = (docs / "gesscale-on-spark.md").read_text(encoding="utf-8")
         assert all(f"(gesscale-on-spark-{name})" in text for name in names)
-        assert "`penstock reproduce gesscale-on-spark`" in text
+        assert "`penstock reproduce gesscale --on-spark`" in text
 
     def test_what_is_not_held_has_its_measured_cause(self) -> None:
         """Gesscale is the worst of all here, in three runs that differ a little."""
@@ -276,7 +288,7 @@ class TestGesscaleOnSpark:
                 course=tuple((100.0, 90.0, n, 3.0, 250.0 - 50.0 * worse) for n in slots),
             )
 
-        outcomes = Results(runs=tuple(run(p, seed) for p in NAMES for seed in range(3)))
+        outcomes = TaxiOutcomes(runs=tuple(run(p, seed) for p in NAMES for seed in range(3)))
         found = {finding.id: finding for finding in judge(outcomes)}
         assert [found[letter].verdict for letter in "abcde"] == ["not held"] * 5
         assert "came: THR-NLUnaware 1.0 ±0.0" in found["a"].why
@@ -300,8 +312,7 @@ class TestGesscaleOnSpark:
     def test_what_executors_carry_is_measured_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = harness.begin(gesscale.WRITE_UP.name, ONCE, tmp_path)
-        quiet: Any = {"say": lambda line: None, "progress": lambda done, total: None}
-        first = gesscale.reproduce(ONCE, folder, **quiet)
+        folder = RunFolder(path=harness.begin(gesscale.PAPER, ONCE, tmp_path))
+        first = harness.reproduce(gesscale.PAPER, ONCE, folder)
         monkeypatch.setattr(gesscale, "climb", lambda *_, **__: pytest.fail("measured again"))
-        assert gesscale.reproduce(ONCE, folder, **quiet) == replace(first)
+        assert harness.reproduce(gesscale.PAPER, ONCE, folder) == replace(first)

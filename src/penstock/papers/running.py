@@ -55,7 +55,7 @@ class Named(Protocol):
 Outcome = TypeVar("Outcome", bound=Named)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # slots forbid `Outcomes[X](…)` in Python 3.11
 class Outcomes(Generic[Outcome]):
     """All runs that a folder holds, with means and differences of their figures."""
 
