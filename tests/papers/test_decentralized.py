@@ -15,7 +15,7 @@ from penstock.papers.decentralized import changes, evidence, findings, growth, p
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.papers.harness import Reproduction
-from tests.fakes.paper_commands import check_json, check_refused, check_written, invoke
+from tests.fakes.paper_commands import check_json, check_written, invoke
 
 NAME = "decentralized"
 Done = Reproduction[Evidence]
@@ -162,17 +162,3 @@ def test_the_command_prints_json_or_tables(
     assert json.loads(printed.stdout) == done.document()
     shown = invoke(NAME, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout
     assert "findings held" in shown and (tmp_path / "docs" / "decentralized.md").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["--docs", "/proc/docs"], "/proc/docs"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused([NAME, *arguments], words, tmp_path, monkeypatch)

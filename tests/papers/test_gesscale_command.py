@@ -19,7 +19,6 @@ from penstock.papers.harness import Asked, Reproduction
 from penstock.papers.running import RunFolder, load
 from tests.fakes.paper_commands import (
     check_json,
-    check_refused,
     check_written,
     interrupted,
     invoke,
@@ -86,25 +85,6 @@ def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> Non
     (tmp_path / "config.json").write_text(json.dumps({**config, "reproduces": "mead"}))
     with pytest.raises(InputError, match="is not a run of `penstock reproduce gesscale`"):
         harness.resume(PAPER, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["gesscale", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["geo", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["gesscale", "--workers", "0"], "--workers 0 must be ≥ 1"),
-        (["gesscale", "--only", "7.1"], "--only is for the thesis"),
-        (["geo", "--extended"], "geo has nothing beyond the paper"),
-        (["gesscale", "--resume", "nothing-here"], "is not a run of"),
-        (["gesscale", "--docs", "/proc/docs"], "/proc/docs"),
-        (["geskale"], "did you mean 'gesscale'"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused(arguments, words, tmp_path, monkeypatch)
 
 
 def test_help_names_every_paper() -> None:

@@ -17,7 +17,7 @@ from penstock.papers import harness, running
 from penstock.papers.geo.simulated.experiment import GeoOutcome
 from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome
 from penstock.papers.harness import Paper
-from tests.fakes.paper_commands import invoke
+from tests.fakes.paper_commands import check_refused
 
 RECORDED = Path(__file__).parent / "recorded-0.1"
 """What ``penstock reproduce`` of version 0.1 left: all of config.json, two lines of the scores."""
@@ -84,16 +84,47 @@ def test_runs_of_0_1_are_not_run_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_paper_says_how_it_is_called(name: str, on_spark: bool) -> None:
     found = paper(name, on_spark=on_spark)
     assert (found.name, found.on_spark) == (name, on_spark)
-    assert found.key == f"{name}-on-spark" if on_spark else name
+    assert found.key == (f"{name}-on-spark" if on_spark else name)
     asked = found.asked(seeds=7, first_seed=8)
     spark = " --on-spark" if on_spark else ""
     assert found.command(asked) == f"penstock reproduce {name}{spark} --seeds 7 --first-seed 8"
     assert set(found.shown) <= set(found.captions)
-    assert str(len(asked.numbers)) in found.amount(asked) or on_spark
+    assert ("runs" if on_spark else "× 7 seeds") in found.amount(asked)
 
 
-def test_what_is_simulated_only_says_so(tmp_path: Path) -> None:
-    result = invoke("mead", "--on-spark", "--out", str(tmp_path))
-    assert isinstance(result.exception, InputError)
-    assert "mead is simulated only" in str(result.exception)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--seeds", "0"], "--seeds 0 must be ≥ 1"),
+        (["--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
+        (["--workers", "0"], "--workers 0 must be ≥ 1"),
+        (["--resume", "nothing-here"], "is not a run of"),
+        (["--resume", "x", "--seeds", "3"], "--seeds was fixed"),
+        (["--docs", "/proc/docs"], "/proc/docs"),
+    ],
+)
+def test_refused_before_anything_is_written(
+    name: str, arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_refused([name, *arguments], words, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["maed"], "did you mean 'mead'"),
+        (["geskale"], "did you mean 'gesscale'"),
+        (["theses"], "did you mean 'thesis'"),
+        (["mead", "--on-spark"], "mead is simulated only"),
+        (["mead", "--only", "7.1"], "--only is for the thesis"),
+        (["gesscale", "--only", "7.1"], "--only is for the thesis"),
+        (["geo", "--extended"], "geo has nothing beyond the paper"),
+        (["thesis", "--only", "7.17"], "unknown table '7.17'"),
+        (["thesis", "--only", "7.1", "--extended"], "leave --only out"),
+    ],
+)
+def test_what_a_paper_does_not_have_is_refused(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_refused(arguments, words, tmp_path, monkeypatch)

@@ -18,7 +18,6 @@ from penstock.papers.mead.paper import PAPER, MeadMeasured
 from penstock.papers.running import RunFolder, load
 from tests.fakes.paper_commands import (
     check_json,
-    check_refused,
     check_written,
     interrupted,
     invoke,
@@ -70,25 +69,6 @@ def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> Non
         (tmp_path / "config.json").write_text(json.dumps({**config, **changed}))
         with pytest.raises(InputError, match=words):
             harness.resume(PAPER, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["mead", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["mead", "--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["mead", "--workers", "0"], "--workers 0 must be ≥ 1"),
-        (["mead", "--only", "7.1"], "--only is for the thesis"),
-        (["mead", "--resume", "nothing-here"], "is not a run of"),
-        (["mead", "--resume", "x", "--seeds", "3"], "--seeds was fixed"),
-        (["mead", "--docs", "/proc/docs"], "/proc/docs"),
-        (["maed"], "did you mean 'mead'"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused(arguments, words, tmp_path, monkeypatch)
 
 
 def test_what_cannot_be_asked() -> None:

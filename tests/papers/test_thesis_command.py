@@ -16,7 +16,7 @@ from penstock.papers.running import RunFolder
 from penstock.papers.thesis import document, experiment, figures
 from penstock.papers.thesis.experiment import ThesisMeasured
 from penstock.papers.thesis.paper import PAPER
-from tests.fakes.paper_commands import check_refused, invoke
+from tests.fakes.paper_commands import invoke
 
 Done = Reproduction[ThesisMeasured]
 TINY = PAPER.asked(seeds=2, only=("7.3", "7.19"), minutes=6.0)
@@ -118,24 +118,6 @@ def test_documents(done: Done, tmp_path: Path) -> None:
         assert f"({name})" in text
     assert sum(p.stat().st_size for p in (tmp_path / "docs").iterdir()) < 1_000_000
     assert "figures/figure-7.3.png" in document.texts(done, "figures/")["thesis.md"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["theses"], "did you mean 'thesis'"),
-        (["thesis", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["thesis", "--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["thesis", "--only", "7.17"], "unknown table '7.17'"),
-        (["thesis", "--only", "7.1", "--extended"], "leave --only out"),
-        (["thesis", "--resume", "nothing-here"], "is not a run of"),
-        (["thesis", "--resume", "x", "--seeds", "3"], "--seeds was fixed"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused(arguments, words, tmp_path, monkeypatch)
 
 
 def test_every_picture_of_the_thesis_has_a_drawing() -> None:

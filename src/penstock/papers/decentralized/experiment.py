@@ -19,7 +19,7 @@ LONGEST_LAG = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting; ``deviation`` of the load at every step."""
+    """A setting of the experiment; ``deviation`` is that of the load at every step."""
 
     label: str
     setup: Setup = field(default_factory=Setup)
@@ -31,7 +31,7 @@ class Setting:
         return brownian(seed, STEPS, self.setup.starts, deviation=self.deviation, least=least)
 
     def course(self, seed: int) -> Course:
-        """One run, messages counted by the formulas."""
+        """A run in which messages are counted by the formulas."""
         return counted_steps.simulate(self.setup, self.load(seed), seed)
 
     def by_messages(self, seed: int) -> Course:

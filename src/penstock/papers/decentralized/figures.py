@@ -22,7 +22,7 @@ CAPTIONS = {
 
 
 def draw_all(found: Evidence, folder: Path) -> list[Path]:
-    """All of them into a folder."""
+    """Draw all pictures into a folder."""
     course = found.shown
     middle = course.load.shape[1] // 2
     paths = [folder / name for name in CAPTIONS]

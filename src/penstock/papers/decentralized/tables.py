@@ -14,7 +14,7 @@ from penstock.report.statistics import Estimate, estimate
 
 
 def all_tables(found: Evidence) -> list[Grid]:
-    """In the order of the paper."""
+    """All tables, in the order of the paper."""
     return [experiment(found), sensitivity(found), delays(found), traffic(found), large(found)]
 
 
@@ -85,7 +85,7 @@ def fine(found: Estimate, decimals: int) -> str:
 
 
 def delays(found: Evidence) -> Grid:
-    """From a change of the load to the right size."""
+    """A table of the steps from a change of the load to the right size."""
     rows = []
     for d in [*found.delays]:
         steps = np.array(d.steps)

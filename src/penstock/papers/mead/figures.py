@@ -44,7 +44,7 @@ Draw = Callable[[Shown, Path], None]
 
 
 def draw_all(shown: Shown, folder: Path) -> list[Path]:
-    """All of them into a folder."""
+    """Draw all pictures into a folder."""
     drawn = []
     for number, draw in FIGURES.items():
         path = folder / f"figure-{number}.png"

@@ -18,7 +18,7 @@ MISSED = "!"  # beside a response time above its target
 def all_tables(
     outcomes: MeadOutcomes, comparisons: Sequence[Comparison], *, extended: bool = False
 ) -> list[Grid]:
-    """In the order of the paper, then what it does not have."""
+    """All tables in the order of the paper, then what it does not have."""
     return [
         predictions(comparisons),
         table_1(outcomes),

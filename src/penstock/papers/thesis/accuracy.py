@@ -27,9 +27,10 @@ _COUNTED: tuple[tuple[Figure, str, bool], ...] = (
 class Accuracy:
     """One figure over all published cells.
 
-    ``factor`` whether distances are factors max(ours/paper, paper/ours), else relative errors
-    |ours − paper| / paper · ``near`` the share within ×2, or within 25 % · ``worst`` the cell
-    that is farthest off, with its distance.
+    factor: whether distances are factors max(ours/paper, paper/ours), else relative errors
+        |ours − paper| / paper
+    near: the share within ×2, or within 25 %
+    worst, farthest: the cell that is farthest off, and its distance
     """
 
     figure: Figure

@@ -85,7 +85,7 @@ def distances(results: Results) -> list[Grid]:
 
 
 def limits(results: Results) -> list[Grid]:
-    """With and without the limit, paired."""
+    """A table of what changes without the limit, paired by seed."""
     rows = []
     for cell in results.cells:
         free = f"{cell.key}-free"

@@ -35,8 +35,9 @@ CHOSEN: Mapping[str, float] = {"dhalion": 1.2, "ds2": 1.2, "hpa-cpu": 0.7, "hpa-
 class Row:
     """One auto-scaler in one experiment.
 
-    ``value`` its parameter · ``figures`` what was printed, empty if the experiment is missing ·
-    ``misprints`` why a printed figure cannot be right.
+    value: its parameter
+    figures: what was printed, empty if the experiment is missing
+    misprints: why a printed figure cannot be right
     """
 
     query: str

@@ -32,13 +32,13 @@ class Condition:
 
     @property
     def words(self) -> str:
-        """For a table."""
+        """The network in words, for a table."""
         if self.delayed == HALF:
             return published.CASES[self.case]
         return f"{1e3 * self.delay:.0f} ms on {self.delayed:.0%}"
 
     def spec(self, seed: int) -> GeoSpec:
-        """Of the simulator."""
+        """The set-up of the simulator."""
         return study_spec(self.job, self.case, delayed=self.delayed, delay=self.delay, seed=seed)
 
 

@@ -136,7 +136,7 @@ def run_cell(cell: GeoCell, seed: int, *, check: Callable[[], None] = lambda: No
 
 
 def _levels(cell: GeoCell, seed: int, engine: GeoEngine, check: Callable[[], None]) -> GeoOutcome:
-    """One instance more after every look, on the nearest node; both policies look on."""
+    """Add an instance after every look, on the nearest node; both policies look on."""
     job = cell.condition.job
     onlookers, plus = Onlookers(job, seed), GesscalePlus()
     blind = {name: plus.start(seed) for name in VIEWS}

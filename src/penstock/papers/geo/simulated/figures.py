@@ -20,7 +20,7 @@ LEVELS = np.arange(1, NODES + 1)
 
 
 def draw_all(outcomes: GeoOutcomes, folder: Path) -> list[Path]:
-    """All of them into a folder."""
+    """Draw all pictures into a folder."""
     drawn = [folder / "figure-6.png"]
     _busyness(outcomes, drawn[0])
     for case, number in published.FIGURES.items():

@@ -268,7 +268,7 @@ AS_GOOD = 0.9  # of the best level's throughput
 
 
 def errors(outcomes: GeoOutcomes) -> Judged:
-    """Of predictions of levels not seen before."""
+    """Mean errors of predictions of levels not seen before."""
     words, good = [], True
     for job, most in published.TARGETS.items():
         found = [

@@ -33,7 +33,7 @@ class SparkCondition:
 
     @property
     def words(self) -> str:
-        """For a table."""
+        """How late packets come, in words for a table."""
         swing = f" ± {1e3 * self.jitter:.0f}" if self.jitter else ""
         return f"{1e3 * self.delay:.0f}{swing} ms"
 

@@ -21,7 +21,7 @@ MARKS = {"gesscale": (SIMPLE, "x"), "gesscale+": (PLUS, "+")}
 
 
 def draw(outcomes: ClimbOutcomes, folder: Path) -> Path:
-    """Into a folder."""
+    """Draw the picture into a folder."""
     path = folder / PICTURE
     with canvas(path, 2, 3, height=260) as places:
         for axes, condition in zip(places, CONDITIONS, strict=True):

@@ -65,15 +65,18 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """All levels in turn; ``off`` the worst difference between a measured and a configured round
-    trip, seconds, as a share of what it may be (the greater of 2 ms and 5 %, and the jitter)."""
+    """All levels in turn.
+
+    off: the worst difference between a measured and a configured round trip, as a share of what it
+        may be (the greater of 2 ms and 5 %, and the jitter)
+    """
 
     levels: tuple[Level, ...]
     off: float
 
 
 def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say: Say) -> Climb:
-    """From one executor at home to ``most``, each on the nearest free site.
+    """Measure from one executor at home up to ``most``, each on the nearest free site.
 
     ``rows`` of a micro-batch.
     """
@@ -109,7 +112,7 @@ def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say:
 
 
 def begin_watching(engine: SiteEngine) -> None:
-    """From here on; what an engine is to tell of a query it has to have seen begin."""
+    """Attach an engine: what it is to tell of a query it has to have seen begin."""
     engine.attach()
     with contextlib.suppress(NotReady):
         engine.observe()
@@ -149,7 +152,7 @@ def _level(found: Throughput, seen: Snapshot, site: str) -> Level:
 
 
 def _add(engine: SiteEngine, slots: int, site: str) -> None:
-    """One executor more at a site; returns when it is there."""
+    """Add an executor at a site; returns when it is there."""
     engine.apply({POOL: Change(before=slots, slots=slots + 1, raw=slots + 1.0, add_on=(site,))})
     deadline = time.monotonic() + RESIZE_SECONDS
     while engine.acting or len(engine.slots()) <= slots:

@@ -33,12 +33,14 @@ Tasks = Mapping[int, Sequence[Task]]  # by stage
 class Throughput:
     """One measurement of a job at one parallelism.
 
-    ``rows`` most records of a micro-batch · ``windows`` records/s of each part of it ·
-    ``durations`` seconds of its batches · ``busy`` share of the time in which each executor ran a
-    task and did not wait for others' data · ``cpu`` share of its quota that each used, where it
-    is known · ``fetch_wait`` share of the tasks' time that they waited for others' data ·
-    ``skew`` the busiest partition of the costliest stage over their mean · ``state_rows`` kept at
-    the end.
+    rows: most records of a micro-batch
+    windows: records/s of each part of it
+    durations: seconds of its batches
+    busy: share of the time in which each executor ran a task and did not wait for others' data
+    cpu: share of its quota that each used, where it is known
+    fetch_wait: share of the tasks' time that they waited for others' data
+    skew: the busiest partition of the costliest stage over their mean
+    state_rows: kept at the end
     """
 
     job: str
@@ -89,7 +91,7 @@ def throughput_of(
     rows: int,
     windows: int,
 ) -> Throughput:
-    """From whole batches of a query, one after the other, with their stages and tasks."""
+    """The throughput of whole batches of a query, one after the other, with stages and tasks."""
     seconds = lasted(batches)
     ran = [stage for batch in batches for stage in stages.get(batch.id, ())]
     busy = dict.fromkeys(executors, 0.0)
@@ -158,7 +160,7 @@ class Cluster(Metered, Protocol):
 
     @property
     def folder(self) -> Path:
-        """For what is only needed while it runs."""
+        """A folder for what is only needed while it runs."""
         ...
 
     @property
@@ -171,9 +173,11 @@ class Cluster(Metered, Protocol):
 class Course:
     """How a measurement goes.
 
-    ``rows`` most records of a micro-batch · ``windows`` of ``seconds`` each that are counted ·
-    ``skip`` batches that are not, after the executors are warm · ``partitions`` tasks that read a
-    micro-batch · ``within`` seconds until it is given up.
+    rows: most records of a micro-batch
+    partitions: tasks that read a micro-batch
+    windows: how many are counted, of so many ``seconds`` each
+    skip: batches that are not counted, after the executors are warm
+    within: seconds until it is given up
     """
 
     rows: int

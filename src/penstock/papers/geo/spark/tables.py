@@ -11,7 +11,7 @@ from penstock.report.grid import NONE, Grid, percent
 
 
 def all_tables(outcomes: ClimbOutcomes) -> list[Grid]:
-    """Of the conditions that were measured."""
+    """All tables, of the conditions that were measured."""
     measured = [c for c in CONDITIONS if outcomes.of(c)]
     jobs = {job: [c for c in measured if c.job == job] for job in published.JOBS}
     found = [throughput(outcomes, job, chosen) for job, chosen in jobs.items() if chosen]

@@ -100,7 +100,7 @@ class _Changes:
     tight: list[float] = field(default_factory=list)
 
     def note(self, engine: GeoEngine, decision: Decision, before: tuple[str, ...]) -> None:
-        """One decision that was carried out; ``before`` the nodes in use until then."""
+        """Count a decision that was carried out; ``before`` the nodes in use until then."""
         change = decision.changes[engine.spec.job.name]
         offered = decision.seen.operators["source"].offered_rate or 0.0
         if change.slots > change.before:

@@ -26,7 +26,7 @@ LOW, HIGH, RISES, CHANGES, ENDS = 100.0, 190.0, 650, 800, 1200
 
 
 def draw_all(outcomes: GesscaleOutcomes, seed: int, folder: Path) -> list[Path]:
-    """All of them into a folder."""
+    """Draw all pictures into a folder."""
     drawn = [folder / "figure-3.png", folder / "figure-6.png"]
     _figure_3(seed, drawn[0])
     _figure_6(seed, drawn[1])

@@ -100,7 +100,7 @@ def most(setup: FogSetup, seed: int) -> tuple[float, ...]:
 
 
 def replicas(setup: FogSetup, seed: int, offered: Floats) -> Floats:
-    """For each of a series of rates; where none is enough, as many as there may be.
+    """The ideal number for each of a series of rates; if none is enough, as many as there may be.
 
     Never below the least that all policies must keep.
     """
@@ -117,7 +117,7 @@ class GesscaleCell:
 
     @property
     def key(self) -> str:
-        """A name for files."""
+        """Its name in files."""
         return f"{self.setup}-{self.policy}"
 
     @property

@@ -20,7 +20,7 @@ CAUSES = {
 
 
 def all_tables(outcomes: GesscaleOutcomes, *, extended: bool = False) -> list[Grid]:
-    """In the order of the paper, then what it does not have."""
+    """All tables in the order of the paper, then what it does not have."""
     found = [
         table_3(outcomes),
         ratios(outcomes),

@@ -15,7 +15,7 @@ NAMES = {policy: f"{policy}.png" for policy in POLICIES}
 
 
 def draw_all(outcomes: TaxiOutcomes, seed: int, folder: Path) -> list[Path]:
-    """Of the policies that have run with a seed, into a folder."""
+    """Draw the policies that have run with a seed, into a folder."""
     drawn = []
     for policy, name in POLICIES.items():
         run = next((r for r in outcomes.of(policy) if r.seed == seed), None)

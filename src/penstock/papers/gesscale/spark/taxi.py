@@ -69,7 +69,7 @@ class TaxiOutcome:
 
     @property
     def catch_up(self) -> int:
-        """Of them, those that came while the executors in use carried the load."""
+        """Executors that came while those in use carried the load."""
         before = np.array([point[2] for point in self.course[:-1]])
         ideal = np.array([point[3] for point in self.course[1:]])
         return int(np.maximum(0.0, self._changes)[ideal <= before].sum())
@@ -81,7 +81,7 @@ class TaxiOutcome:
 
     @property
     def executors(self) -> float:
-        """In the mean."""
+        """Executors in the mean."""
         return float(np.mean([point[2] for point in self.course]))
 
     @property
@@ -196,7 +196,7 @@ def _scaled(
     batches: dict[int, Batch],
     say: Say,
 ) -> tuple[int, float]:
-    """Until all is read: changes while the load lasted, and seconds after its end."""
+    """Scale until all is read; changes while the load lasted, and seconds after its end."""
     changes = 0
     begin = events.start + LEAD
     look = begin - PERIOD  # the first one only begins what the next looks back on
