@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.costs import Cost, Piece, Work, measure, on_one_thread, verdict
 from penstock.core.errors import InputError
 from penstock.core.model import Arrivals, Snapshot
-from penstock.papers.mead import paper
+from penstock.papers.mead import published
 from penstock.papers.mead.traces import TRACES, arrivals
 from penstock.policies.mead.mead import Mead
 from penstock.queueing import MarkovianArrivalProcess, PhaseType, map_ph_1
@@ -87,7 +87,7 @@ def measure_fits(pieces: Mapping[str, Sequence[Floats]], *, runs: int = 8) -> li
             [_fit_of(np.diff(times)) for times in mine],
             runs=runs,
             budget=FIT_MS,
-            published=paper.COSTS["fit of one window"],
+            published=published.COSTS["fit of one window"],
         )
         for trace, mine in pieces.items()
     ]
@@ -102,14 +102,14 @@ def measure_queues(processes: Sequence[MarkovianArrivalProcess], *, runs: int = 
             [_mean_of(*queue) for queue in queues],
             runs=runs,
             budget=MEAN_MS,
-            published=paper.COSTS["mean response time of a queue"],
+            published=published.COSTS["mean response time of a queue"],
         ),
         measure(
             "p95 of a queue",
             [_p95_of(*queue) for queue in queues],
             runs=runs,
             budget=P95_MS,
-            published=paper.COSTS["95th percentile"],
+            published=published.COSTS["95th percentile"],
         ),
     ]
 

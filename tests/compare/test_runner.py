@@ -158,6 +158,8 @@ def test_a_different_bench_is_not_mixed_in(
 def test_another_version_is_not_mixed_in(whole: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole.folder is not None
     monkeypatch.setattr(runner, "__version__", "99.0")
+    run(cells(), SEEDS, whole.folder, workers=1)  # figures are still those of 0.1
+    monkeypatch.setattr(runner, "SAME_FIGURES", ())
     with pytest.raises(InputError, match=r"this is 99\.0"):
         run(cells(), SEEDS, whole.folder, workers=1)
 

@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.image import imread
@@ -17,8 +18,8 @@ from typer.testing import CliRunner, Result
 from penstock.cli.app import build
 from penstock.cli.reproduce import reproduce
 from penstock.core.errors import InputError
-from penstock.papers import lanes
-from penstock.papers.reproduction import Reproduction
+from penstock.papers import running
+from penstock.papers.harness import Reproduction
 from tests.fakes.waiting import children, ended, until
 
 APP = build({"reproduce": reproduce, "other": lambda: None})
@@ -29,22 +30,28 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(APP, ["reproduce", *arguments])
 
 
-def check_written(done: Reproduction, captions: Iterable[str], *, resumable: bool = True) -> None:
+def check_written(done: Reproduction[Any], *, resumable: bool = True) -> None:
     """The files of a finished run, its pictures, its page, its JSON."""
     names = {path.name for path in done.folder.iterdir()}
-    expected = {"config.json", "figures", f"{done.name}.json", f"{done.name}.md", "report.html"}
+    expected = {
+        "config.json",
+        "figures",
+        f"{done.paper.key}.json",
+        f"{done.paper.key}.md",
+        "report.html",
+    }
     assert names == expected | ({"scores.jsonl"} if resumable else set())
-    assert {path.name for path in done.pictures} == set(captions)
-    for path in done.pictures:
+    assert {path.name for path in done.report.pictures} == set(done.paper.captions)
+    for path in done.report.pictures:
         assert imread(path).std() > 0.01  # something was drawn
     page = (done.folder / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/png;base64,") == len(done.pictures)
+    assert page.count("data:image/png;base64,") == len(done.report.pictures)
     assert "http" not in page and "<script" not in page
 
 
-def check_json(done: Reproduction, *, findings: str, rows: list[int]) -> None:
+def check_json(done: Reproduction[Any], *, findings: str, rows: list[int]) -> None:
     """``findings`` their letters, ``rows`` of each table."""
-    plain = json.loads((done.folder / f"{done.name}.json").read_text(encoding="utf-8"))
+    plain = json.loads((done.folder / f"{done.paper.key}.json").read_text(encoding="utf-8"))
     assert plain == done.document()
     assert [f["id"] for f in plain["findings"]] == list(findings)
     assert [len(t["rows"]) for t in plain["tables"]] == rows
@@ -53,28 +60,27 @@ def check_json(done: Reproduction, *, findings: str, rows: list[int]) -> None:
 
 
 def shown_again(
-    done: Reproduction,
+    done: Reproduction[Any],
     docs: Path,
     monkeypatch: pytest.MonkeyPatch,
     *,
     cells: int,
-    shown: Iterable[str],
 ) -> str:
     """Resume a finished run: nothing runs, tables fit 80 columns; the document that it writes."""
-    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
+    monkeypatch.setattr(running, "spread", lambda *_: pytest.fail("it ran again"))
     monkeypatch.setenv("COLUMNS", "80")
-    result = invoke(done.name, "--resume", str(done.folder), "--docs", str(docs))
+    result = invoke(done.paper.name, "--resume", str(done.folder), "--docs", str(docs))
     assert result.exit_code == 0, result.output
-    assert f"{cells} cells × {done.seeds} seeds" in result.stderr
-    held = sum(finding.verdict == "held" for finding in done.findings)
-    assert f"{held} of {len(done.findings)} findings held" in result.stdout
+    assert f"{cells} cells × {done.asked.seeds} seeds" in result.stderr
+    held = sum(finding.verdict == "held" for finding in done.report.findings)
+    assert f"{held} of {len(done.report.findings)} findings held" in result.stdout
     assert "…" not in result.stdout
     places = ("run     ", "page    ")  # paths are not broken
     lines = [line for line in result.stdout.splitlines() if not line.startswith(places)]
     assert max(map(len, lines)) <= 80
-    pictures = {f"{done.name}-{name}" for name in shown}
-    assert {path.name for path in docs.iterdir()} == {f"{done.name}.md", *pictures}
-    text = (docs / f"{done.name}.md").read_text(encoding="utf-8")
+    pictures = {f"{done.paper.key}-{name}" for name in done.paper.shown or done.paper.captions}
+    assert {path.name for path in docs.iterdir()} == {f"{done.paper.key}.md", *pictures}
+    text = (docs / f"{done.paper.key}.md").read_text(encoding="utf-8")
     assert all(f"({name})" in text for name in pictures)
     return text
 

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from penstock.decentralized.steps import Course, Setup
-from penstock.papers import reproduction
-from penstock.papers.decentralized import changes, command, evidence, findings, growth
-from penstock.papers.decentralized.command import WRITE_UP, Plan
+from penstock.papers import harness
+from penstock.papers.decentralized import changes, evidence, findings, growth, paper
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
-from penstock.papers.decentralized.figures import CAPTIONS
-from penstock.papers.reproduction import Reproduction
-from tests.fakes.paper_commands import check_json, check_refused, check_written, invoke
+from penstock.papers.harness import Reproduction
+from tests.fakes.paper_commands import check_json, check_written, invoke
 
 NAME = "decentralized"
-TINY = Plan(seeds=2, first_seed=5)
+Done = Reproduction[Evidence]
+TINY = paper.PAPER.asked(seeds=2, first_seed=5)
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +30,9 @@ def gathered() -> Evidence:
 
 
 @pytest.fixture(scope="module")
-def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    folder = reproduction.begin(NAME, TINY, tmp_path_factory.mktemp("runs"))
-    return command.judged(TINY, folder, gathered)
+def done(gathered: Evidence, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    folder = harness.begin(paper.PAPER, TINY, tmp_path_factory.mktemp("runs"))
+    return harness.finish(paper.PAPER, TINY, folder, gathered)
 
 
 def course(instances: list[list[int]], load: list[list[float]]) -> Course:
@@ -119,13 +118,13 @@ def test_settings_differ_from_the_paper_in_one_thing_each() -> None:
 # ---- the command ----------------------------------------------------------------------------
 
 
-def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, CAPTIONS, resumable=False)
+def test_writes_the_page_the_text_the_figures_and_the_json(done: Done) -> None:
+    check_written(done, resumable=False)
     check_json(done, findings="abcdefgh", rows=[10, 11, 7, 4, 3])
 
 
-def test_what_is_exact_is_exact_with_any_seed(done: Reproduction, gathered: Evidence) -> None:
-    held = {f.id for f in done.findings if f.verdict == "held"}
+def test_what_is_exact_is_exact_with_any_seed(done: Done, gathered: Evidence) -> None:
+    held = {f.id for f in done.report.findings if f.verdict == "held"}
     assert held >= {"e", "f", "h"}
     assert gathered.compared == 2 * 200 * 5 and gathered.differ == 0
 
@@ -146,35 +145,20 @@ def test_findings_can_fail(gathered: Evidence) -> None:
     assert {f.verdict for f in findings.judge(worse)} == {"not held"}
 
 
-def test_published_documents_name_their_pictures(done: Reproduction, tmp_path: Path) -> None:
-    published = WRITE_UP.publish(done, command.told(TINY), tmp_path)
-    written = {path.name for path in published}
+def test_published_documents_name_their_pictures(done: Done, tmp_path: Path) -> None:
+    written = {path.name for path in harness.publish(done, tmp_path)}
     text = (tmp_path / "decentralized.md").read_text(encoding="utf-8")
     assert "--seeds 2 --first-seed 5" in text
     assert all(f"({name})" in text for name in written - {"decentralized.md"})
 
 
 def test_the_command_prints_json_or_tables(
-    done: Reproduction,
+    done: Done,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
+    monkeypatch.setattr(harness, "reproduce", lambda *_, **__: done)
     printed = invoke(NAME, "--out", str(tmp_path), "--json")
     assert json.loads(printed.stdout) == done.document()
     shown = invoke(NAME, "--out", str(tmp_path), "--docs", str(tmp_path / "docs")).stdout
     assert "findings held" in shown and (tmp_path / "docs" / "decentralized.md").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["--docs", "/proc/docs"], "/proc/docs"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused([NAME, *arguments], words, tmp_path, monkeypatch)

@@ -8,10 +8,15 @@ import pytest
 
 from penstock.core.errors import EngineError
 from penstock.papers.geo.simulated import cells, findings, tables
-from penstock.papers.geo.simulated.cells import Cell, Condition
-from penstock.papers.geo.simulated.experiment import LOOKS, Look, Outcome, run
-from penstock.papers.geo.simulated.runner import Outcomes
-from penstock.papers.geo.simulated.views import VIEWS
+from penstock.papers.geo.simulated.cells import Condition, GeoCell
+from penstock.papers.geo.simulated.experiment import (
+    LOOKS,
+    VIEWS,
+    GeoOutcome,
+    GeoOutcomes,
+    Look,
+    run_cell,
+)
 from penstock.simulator.geo.setups import NODES
 from tests.fakes.far_scenarios import SKEWED, far, seen_on
 
@@ -24,9 +29,9 @@ def look(slots: int, rate: float, **fields: object) -> Look:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-def outcome(cell: Cell, rates: list[float], seed: int = 1, **fields: object) -> Outcome:
+def outcome(cell: GeoCell, rates: list[float], seed: int = 1, **fields: object) -> GeoOutcome:
     looks = tuple(look(n, rate, **fields) for n, rate in enumerate(rates, 1))
-    return Outcome(key=cell.key, seed=seed, looks=looks)
+    return GeoOutcome(key=cell.key, seed=seed, looks=looks)
 
 
 def test_every_condition_is_run_three_ways() -> None:
@@ -36,34 +41,34 @@ def test_every_condition_is_run_three_ways() -> None:
 
 
 @pytest.fixture(scope="module")
-def done() -> Outcome:
-    return run(Cell(condition=MAP, scaler="levels"), 101)
+def done() -> GeoOutcome:
+    return run_cell(GeoCell(condition=MAP, scaler="levels"), 101)
 
 
 class TestLevels:
     """Every level in turn."""
 
-    def test_one_more_at_every_look(self, done: Outcome) -> None:
+    def test_one_more_at_every_look(self, done: GeoOutcome) -> None:
         assert [x.slots for x in done.looks] == list(range(1, NODES + 1))
         assert all(len(x.busy) == x.slots for x in done.looks)
 
-    def test_what_was_foretold_was_foretold_before(self, done: Outcome) -> None:
+    def test_what_was_foretold_was_foretold_before(self, done: GeoOutcome) -> None:
         assert done.looks[0].gesscale is None and done.looks[0].plus is None
         for before, after in zip(done.looks, done.looks[1:], strict=False):
             assert after.plus == pytest.approx(after.rate, rel=0.15)
             assert after.gesscale is not None and after.gesscale > before.rate * 0.9
             assert after.plus_width is not None and after.plus_width > 0.0
 
-    def test_gesscale_wants_more_while_it_is_held_back(self, done: Outcome) -> None:
+    def test_gesscale_wants_more_while_it_is_held_back(self, done: GeoOutcome) -> None:
         assert [x.wanted for x in done.looks[:-1]] == list(range(2, NODES + 1))
         assert done.stays == NODES
 
-    def test_the_same_seed_gives_the_same_run(self, done: Outcome) -> None:
-        assert run(Cell(condition=MAP, scaler="levels"), 101) == done
+    def test_the_same_seed_gives_the_same_run(self, done: GeoOutcome) -> None:
+        assert run_cell(GeoCell(condition=MAP, scaler="levels"), 101) == done
 
 
 def test_an_auto_scaler_decides_by_itself() -> None:
-    found = run(Cell(condition=FAR, scaler="gesscale+"), 101)
+    found = run_cell(GeoCell(condition=FAR, scaler="gesscale+"), 101)
     assert len(found.looks) == LOOKS
     assert "no set of 10 reaches" in found.reason
     assert 3 <= found.final <= 6 and found.changes >= 3
@@ -75,21 +80,21 @@ def test_a_run_can_be_left() -> None:
         raise EngineError("left")
 
     with pytest.raises(EngineError, match="left"):
-        run(Cell(condition=MAP, scaler="gesscale"), 101, check=leave)
+        run_cell(GeoCell(condition=MAP, scaler="gesscale"), 101, check=leave)
 
 
 class TestOutcomes:
     """What the runs of a condition say together."""
 
-    cell = Cell(condition=MAP, scaler="levels")
+    cell = GeoCell(condition=MAP, scaler="levels")
 
-    def both(self) -> Outcomes:
+    def both(self) -> GeoOutcomes:
         """Two runs; at level 4 of the second nothing more is wanted."""
         rates = [20e3 * n for n in range(1, 11)]
         first = outcome(self.cell, rates, gesscale=50e3, plus=40e3)
         second = outcome(self.cell, [1.1 * r for r in rates], seed=2, gesscale=50e3, plus=44e3)
         stalls = [replace(x, wanted=4) if x.slots == 4 else x for x in second.looks]
-        return Outcomes(runs=(first, replace(second, looks=tuple(stalls))))
+        return GeoOutcomes(runs=(first, replace(second, looks=tuple(stalls))))
 
     def test_means_and_the_first_that_is_enough(self) -> None:
         assert self.both().rate(MAP, 2) == pytest.approx(42e3)
@@ -107,7 +112,7 @@ class TestOutcomes:
         assert [r.stays for r in self.both().of(MAP)] == [10, 4]
 
 
-def made(**wrong: dict[int, float]) -> Outcomes:
+def made(**wrong: dict[int, float]) -> GeoOutcomes:
     """Runs of all cells in which everything is as in the study; ``wrong`` rates by level."""
     shapes = {
         "map": [17e3 * (1 + 0.9 * n) for n in range(10)],
@@ -155,14 +160,14 @@ def made(**wrong: dict[int, float]) -> Outcomes:
                 )
                 for x in looks
             )
-            runs.append(Outcome(key=cell.key, seed=seed, looks=lucky, reason=reason))
-    return Outcomes(runs=tuple(runs))
+            runs.append(GeoOutcome(key=cell.key, seed=seed, looks=lucky, reason=reason))
+    return GeoOutcomes(runs=tuple(runs))
 
 
 class TestFindings:
     """Held where runs are as the study's, not held where they are not."""
 
-    def verdicts(self, outcomes: Outcomes) -> dict[str, str]:
+    def verdicts(self, outcomes: GeoOutcomes) -> dict[str, str]:
         return {finding.id: finding.verdict for finding in findings.judge(outcomes)}
 
     def test_all_but_one_hold_on_the_studys_own_figures(self) -> None:
@@ -194,7 +199,7 @@ class TestFindings:
             replace(r, looks=tuple(replace(x, plus=1.3 * x.rate) for x in r.looks))
             for r in made().runs
         ]
-        assert self.verdicts(Outcomes(runs=tuple(runs)))["m"] == "not held"
+        assert self.verdicts(GeoOutcomes(runs=tuple(runs)))["m"] == "not held"
 
     def test_a_fall_that_may_be_chance_is_a_tie(self) -> None:
         """10 instances with jitter do 55,500 in one run, 54,500 in another; 9 do 55,000."""
@@ -204,10 +209,10 @@ class TestFindings:
                 rate = {1: 55.5e3, 2: 54.5e3, 3: 54.9e3}[run_.seed]
                 looks = (*run_.looks[:-1], replace(run_.looks[-1], rate=rate))
                 runs[place] = replace(run_, looks=looks)
-        assert self.verdicts(Outcomes(runs=tuple(runs)))["h"] == "tie"
+        assert self.verdicts(GeoOutcomes(runs=tuple(runs)))["h"] == "tie"
 
     def test_nothing_is_judged_while_runs_are_missing(self) -> None:
-        assert findings.judge(Outcomes(runs=made().runs[:-3])) == ()
+        assert findings.judge(GeoOutcomes(runs=made().runs[:-3])) == ()
 
 
 def test_tables_fit_into_80_columns() -> None:
@@ -222,7 +227,7 @@ def test_tables_fit_into_80_columns() -> None:
         assert "…" not in console.export_text()
 
 
-def test_views_hide_what_they_say(done: Outcome) -> None:
+def test_views_hide_what_they_say(done: GeoOutcome) -> None:
     seen = seen_on(far(SKEWED), 2, 200_000.0)
     assert seen.groups and VIEWS["no key groups"](seen).groups == {}
     assert VIEWS["no idle time"](seen).operators["source"].idle is None
@@ -234,9 +239,9 @@ def test_views_hide_what_they_say(done: Outcome) -> None:
 
 
 def test_the_table_of_what_is_told_counts_errors_of_each_view() -> None:
-    cell = Cell(condition=MAP, scaler="levels")
+    cell = GeoCell(condition=MAP, scaler="levels")
     run_ = outcome(cell, [1000.0] * 10, plus=1100.0, views=(1200.0, 900.0, 1000.0, 500.0))
-    grid = tables.told(Outcomes(runs=(run_,)), {"map": [MAP]})
+    grid = tables.told(GeoOutcomes(runs=(run_,)), {"map": [MAP]})
     assert [row[1] for row in grid.rows] == ["10 %", "20 %", "10 %", "0 %", "50 %"]
 
 

@@ -17,8 +17,13 @@ from penstock.core.errors import EngineError, InputError
 from penstock.lab.queries.geo import create
 from penstock.lab.rig import saturation
 from penstock.lab.rig.saturation import SaturatedThroughput, cut
-from penstock.papers.geo.spark.measure import PARTITIONS, Course, measure, session_conf
-from penstock.papers.geo.spark.throughput import throughput_of
+from penstock.papers.geo.spark.measure import (
+    PARTITIONS,
+    Course,
+    measure,
+    session_conf,
+    throughput_of,
+)
 
 T = 1_700_000_000.0
 

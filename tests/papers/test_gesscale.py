@@ -13,26 +13,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import cells, figures, findings, paper, tables
-from penstock.papers.gesscale.simulated import setups as ideal
-from penstock.papers.gesscale.simulated.cells import Cell
-from penstock.papers.gesscale.simulated.experiment import Outcome, run
-from penstock.papers.gesscale.simulated.metrics import provisioning
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.simulated.runner import Outcomes
-from penstock.papers.gesscale.simulated.runner import run as run_all
-from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS
+from penstock.papers.gesscale.simulated import figures, findings, published, setups, tables
+from penstock.papers.gesscale.simulated.experiment import (
+    GesscaleOutcome,
+    GesscaleOutcomes,
+    provisioning,
+    run,
+    run_cell,
+)
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, SETUPS, GesscaleCell
+from penstock.papers.running import CellRun, RunFolder
 from penstock.workloads.patterns import per_second
 
 SEED = 2000  # not one of those that are reported
 
 
 def test_the_text_of_the_paper_follows_from_its_table() -> None:
-    said = [round(100 * paper.ratio(base, metric), 1) for base, metric in paper.RATIOS]
+    said = [round(100 * published.ratio(base, metric), 1) for base, metric in published.RATIOS]
     assert said == [-52.0, -16.7, -36.8, -16.3, -63.5]
     # The mean of the ideal auto-scaler, which our fog was calibrated to: it must be one figure.
     means = [
-        row["cost"] / paper.MINUTES - row["accuracy_o"] + row["accuracy_u"]
+        row["cost"] / published.MINUTES - row["accuracy_o"] + row["accuracy_u"]
         for row in TABLE_3.values()
     ]
     assert min(means) > 3.1 and max(means) < 3.4
@@ -40,13 +42,13 @@ def test_the_text_of_the_paper_follows_from_its_table() -> None:
 
 def test_the_load_is_two_days_of_taxi_trips() -> None:
     offered = per_second(LOAD, SECONDS)
-    assert SECONDS == 60 * paper.MINUTES
+    assert SECONDS == 60 * published.MINUTES
     assert offered.sum() == pytest.approx(3 * 1_018_277)
     assert offered.max() == pytest.approx(650 / 60 * 30)
 
 
 def test_set_ups() -> None:
-    assert len({cell.key for cell in cells.all_cells()}) == 4 * len(SETUPS)
+    assert len({cell.key for cell in setups.all_cells()}) == 4 * len(SETUPS)
     guards = SETUPS["code"].guards
     assert (guards.minimum, guards.maximum, guards.cool_down, guards.sleep) == (2, 8, 420.0, True)
     plain = MAIN.guards
@@ -60,7 +62,7 @@ def test_set_ups() -> None:
 def test_the_ideal_is_the_fewest_replicas_on_the_best_nodes() -> None:
     spec = MAIN.spec(SEED)
     rates = np.array([0.0, 60.0, 100.0, 170.0, 250.0, 300.0, 1e6])
-    found = ideal.replicas(MAIN, SEED, rates)
+    found = setups.replicas(MAIN, SEED, rates)
     for rate, count in zip(rates, found, strict=True):
         enough = [
             n
@@ -68,13 +70,13 @@ def test_the_ideal_is_the_fewest_replicas_on_the_best_nodes() -> None:
             if any(spec.capacity(nodes) >= rate for nodes in combinations(spec.nodes, n))
         ]
         assert count == min(enough, default=8)
-    assert ideal.replicas(SETUPS["code"], SEED, rates)[0] == 2.0
-    assert ideal.replicas(SETUPS["six"], SEED, rates)[-1] == 6.0
+    assert setups.replicas(SETUPS["code"], SEED, rates)[0] == 2.0
+    assert setups.replicas(SETUPS["six"], SEED, rates)[-1] == 6.0
 
 
 def test_the_fog_is_as_large_as_the_paper_tells() -> None:
     offered = per_second(LOAD, SECONDS)
-    means = [ideal.replicas(SETUPS["code"], seed, offered).mean() for seed in range(2000, 2006)]
+    means = [setups.replicas(SETUPS["code"], seed, offered).mean() for seed in range(2000, 2006)]
     assert 3.1 < np.mean(means) < 3.4
 
 
@@ -97,16 +99,16 @@ def test_metrics_of_provisioning(pairs: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_run(policy: str) -> None:
-    found = run(Cell(setup=MAIN.name, policy=policy), SEED, detailed=True)
-    assert replace(found, course=()) == run(Cell(setup=MAIN.name, policy=policy), SEED)
-    wanted = ideal.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
-    mean = found.cost / paper.MINUTES - found.accuracy_o + found.accuracy_u
+    found = run_cell(GesscaleCell(setup=MAIN.name, policy=policy), SEED, detailed=True)
+    assert replace(found, course=()) == run_cell(GesscaleCell(setup=MAIN.name, policy=policy), SEED)
+    wanted = setups.replicas(MAIN, SEED, per_second(LOAD, SECONDS)).mean()
+    mean = found.cost / published.MINUTES - found.accuracy_o + found.accuracy_u
     assert mean == pytest.approx(wanted, rel=1e-6)
     assert found.reconfigurations == found.ups + found.downs > 4
     assert 0 <= found.catching_up <= found.ups
     assert 0 <= found.excess_time < 1 and found.timeshare_o + found.timeshare_u <= 100
     course = np.array(found.course)
-    assert course.shape == (paper.MINUTES, 5)
+    assert course.shape == (published.MINUTES, 5)
     assert course[:, 0].mean() == pytest.approx(3 * 1_018_277 / SECONDS, rel=1e-3)
     # Each reconfiguration stops everything for two minutes.
     still = (course[:, 1] == 0.0).sum()
@@ -115,7 +117,7 @@ def test_a_run(policy: str) -> None:
 
 
 def test_without_stops_nothing_is_ever_down_and_little_waits() -> None:
-    found = run(Cell(setup="instant", policy=GESSCALE), SEED, detailed=True)
+    found = run_cell(GesscaleCell(setup="instant", policy=GESSCALE), SEED, detailed=True)
     assert (np.array(found.course)[:, 1] > 0.0).all()
     assert found.excess_time == 0.0 and found.lag < 10.0
 
@@ -125,7 +127,7 @@ def test_a_run_can_be_left() -> None:
         raise EngineError("left")
 
     with pytest.raises(EngineError, match="left"):
-        run(Cell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
+        run_cell(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED, check=check)
 
 
 def test_the_job_of_figure_3_stops_for_two_minutes() -> None:
@@ -139,7 +141,7 @@ BEST = {"cost": 900.0, "reconfigurations": 10.0, "timeshare_o": 60.0}
 OTHER = {"cost": 1200.0, "reconfigurations": 20.0, "timeshare_o": 50.0}
 
 
-def outcome(cell: Cell, seed: int, **changed: float) -> Outcome:
+def outcome(cell: GesscaleCell, seed: int, **changed: float) -> GesscaleOutcome:
     mine = BEST if cell.policy == GESSCALE else OTHER
     low = cell.policy == GESSCALE
     given: dict[str, Any] = {
@@ -157,20 +159,22 @@ def outcome(cell: Cell, seed: int, **changed: float) -> Outcome:
         **changed,
     }
     scale = 1.0 + 0.01 * (seed % 3 - 1)
-    return Outcome(key=cell.key, seed=seed, **{name: v * scale for name, v in given.items()})
+    return GesscaleOutcome(
+        key=cell.key, seed=seed, **{name: v * scale for name, v in given.items()}
+    )
 
 
-def outcomes(**gesscale: float) -> Outcomes:
-    return Outcomes(
+def outcomes(**gesscale: float) -> GesscaleOutcomes:
+    return GesscaleOutcomes(
         runs=tuple(
             outcome(cell, seed, **(gesscale if cell.policy == GESSCALE else {}))
-            for cell in cells.all_cells()
+            for cell in setups.all_cells()
             for seed in range(6)
         )
     )
 
 
-def verdicts(found: Outcomes) -> str:
+def verdicts(found: GesscaleOutcomes) -> str:
     letters = {"held": "h", "tie": "t", "not held": "n"}
     return "".join(letters[finding.verdict] for finding in findings.judge(found))
 
@@ -220,10 +224,10 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
 
 def test_gesscale_plus_beside_gesscale() -> None:
     """20 reconfigurations against 10, in every fog; the cells are there only if asked for."""
-    plus = Cell(setup=MAIN.name, policy=paper.PLUS)
-    assert plus in cells.all_cells(extended=True) and plus not in cells.all_cells()
+    plus = GesscaleCell(setup=MAIN.name, policy=published.PLUS)
+    assert plus in setups.all_cells(extended=True) and plus not in setups.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
-    found = tables.all_tables(Outcomes(runs=runs), extended=True)
+    found = tables.all_tables(GesscaleOutcomes(runs=runs), extended=True)
     assert len(found) == len(tables.all_tables(outcomes())) + 1
     rows = {row[0]: row[1:] for row in found[-1].rows}
     assert rows["reconf."] == ("10.0 ±0.1", "20.0 ±0.2", "+100 ±1 %")
@@ -231,12 +235,14 @@ def test_gesscale_plus_beside_gesscale() -> None:
 
 def test_it_reconfigures_less_than_gesscale() -> None:
     """One fog, not one of those that are reported."""
-    plain = run(Cell(setup=MAIN.name, policy=GESSCALE), SEED)
-    plus = run(Cell(setup=MAIN.name, policy=paper.PLUS), SEED)
+    plain = run_cell(GesscaleCell(setup=MAIN.name, policy=GESSCALE), SEED)
+    plus = run_cell(GesscaleCell(setup=MAIN.name, policy=published.PLUS), SEED)
     assert plus.reconfigurations < 0.8 * plain.reconfigurations
     assert plus.cost < 1.05 * plain.cost and plus.lag < plain.lag
 
 
 def test_errors_of_a_run_name_it(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="nowhere-gesscale, seed 3: KeyError: 'nowhere'"):
-        run_all([Cell(setup="nowhere", policy=GESSCALE)], [3], tmp_path, workers=1)
+        cell = GesscaleCell(setup="nowhere", policy=GESSCALE)
+        groups = [[CellRun(key=cell.key, cell=cell, seed=3)]]
+        RunFolder(path=tmp_path, workers=1).in_processes(groups, run, GesscaleOutcome)

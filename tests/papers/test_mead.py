@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from penstock.compare.processes import Stopped
 from penstock.compare.results import SCORES
 from penstock.compare.runner import Book
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
-from penstock.papers import lanes
-from penstock.papers.mead import cells, paper, runner
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import CDF, Outcome, run
-from penstock.papers.mead.runner import Outcomes
+from penstock.papers import running
+from penstock.papers.mead import cells, published
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import (
+    CDF,
+    MeadOutcome,
+    MeadOutcomes,
+    groups,
+    run,
+    run_on,
+)
 from penstock.papers.mead.traces import arrivals
+from penstock.papers.running import RunFolder
 from penstock.policies.mead.mead import Mead
 from penstock.simulator.tuples import log_analysis
 
 SECONDS = 180.0
 SEEDS = (4, 7)
 TINY = [
-    Cell(trace="lm", policy="full"),
-    Cell(trace="lm", policy="cpu-threshold"),
-    Cell(trace="lm", policy="mead-mg1", target=1.5),
-    Cell(trace="taxi", policy="full"),
+    MeadCell(trace="lm", policy="full"),
+    MeadCell(trace="lm", policy="cpu-threshold"),
+    MeadCell(trace="lm", policy="mead-mg1", target=1.5),
+    MeadCell(trace="taxi", policy="full"),
 ]
 
 
@@ -51,11 +61,11 @@ def test_mead_plus_has_the_targets_of_mead() -> None:
         return {(c.trace, c.target, c.p95) for c in every if c.policy == policy}
 
     assert targets("mead+") == targets("mead")
-    assert len(targets("mead")) == len(paper.TABLE_1) + len(paper.TABLE_2) == 15
+    assert len(targets("mead")) == len(published.TABLE_1) + len(published.TABLE_2) == 15
 
 
 def test_a_cell_says_what_its_policy_is_asked_for() -> None:
-    cell = Cell(trace="bc", policy="mead", target=0.5, p95=True, window=25_000)
+    cell = MeadCell(trace="bc", policy="mead", target=0.5, p95=True, window=25_000)
     assert cell.create() == Mead(target=0.5, percentile=0.95, windows="25000")
     assert cell.arrivals == 25_000 and replace(cell, window=None).arrivals == 50_000
     assert TINY[0].arrivals == TINY[1].arrivals == 2
@@ -84,7 +94,7 @@ def one_after_the_other(times: np.ndarray, demands: np.ndarray) -> np.ndarray:
 
 def test_full_cpu_is_a_plain_recursion() -> None:
     times = arrivals("lm", 3, SECONDS)
-    found = run(Cell(trace="lm", policy="full"), 3, times, detailed=True)
+    found = run_on(MeadCell(trace="lm", policy="full"), 3, times, detailed=True)
     application = log_analysis(float((times[-1] - times[0]) / (len(times) - 1)))
     draws = {}
     for number, name in enumerate(application.pipeline.order):
@@ -113,13 +123,26 @@ def test_a_run_can_be_left_before_any_decision() -> None:
     def check() -> None:
         asked.append(None)
         if len(asked) == 3:
-            raise lanes.Stopped
+            raise Stopped
 
-    with pytest.raises(lanes.Stopped):
-        run(TINY[1], 0, arrivals("lm", 0, SECONDS), check=check)
+    with pytest.raises(Stopped):
+        run_on(TINY[1], 0, arrivals("lm", 0, SECONDS), check=check)
 
 
-def plain(outcomes: Outcomes) -> dict[tuple[str, int], Outcome]:
+def run_all(
+    chosen: Sequence[MeadCell],
+    seeds: Sequence[int],
+    folder: Path,
+    *,
+    seconds: float = SECONDS,
+    **how: Any,
+) -> MeadOutcomes:
+    """Run what the folder does not hold yet."""
+    place, work = RunFolder(path=folder, **how), partial(run, seconds=SECONDS)
+    return MeadOutcomes(runs=place.in_processes(groups(chosen, seeds), work, MeadOutcome))
+
+
+def plain(outcomes: MeadOutcomes) -> dict[tuple[str, int], MeadOutcome]:
     """By cell and seed, without what depends on the machine."""
     return {(r.key, r.seed): replace(r, decision_seconds=0.0) for r in outcomes.runs}
 
@@ -130,7 +153,7 @@ class Interrupted:
     def __init__(self, runs: int, action: str) -> None:
         self.runs, self.action = runs, action
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, what: str, done: int, total: int) -> None:
         if done == self.runs:
             if self.action == "Ctrl-C":
                 raise KeyboardInterrupt
@@ -139,26 +162,26 @@ class Interrupted:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> MeadOutcomes:
     folder = tmp_path_factory.mktemp("mead")
-    return runner.run(TINY, SEEDS, folder, workers=2, seconds=SECONDS)
+    return run_all(TINY, SEEDS, folder, workers=2)
 
 
-def test_every_cell_runs_with_every_seed(whole: Outcomes) -> None:
+def test_every_cell_runs_with_every_seed(whole: MeadOutcomes) -> None:
     assert set(plain(whole)) == {(cell.key, seed) for cell in TINY for seed in SEEDS}
-    assert [r.seed for r in whole.of(TINY[0])] == list(SEEDS)
+    assert [r.seed for r in whole.of(TINY[0].key)] == list(SEEDS)
     for r in whole.runs:
         assert 0.0 < r.mean < r.p95 and 40.0 <= r.cpu <= 100.0
         assert bool(r.course) == bool(r.below) == (r.seed == SEEDS[0])
-    found = whole.estimate(TINY[0], "mean")
+    found = whole.estimate(TINY[0].key, "mean")
     assert found is not None and found.count == 2
-    assert found.mean == pytest.approx(np.mean([r.mean for r in whole.of(TINY[0])]))
-    assert whole.estimate(Cell(trace="bc", policy="full"), "mean") is None
+    assert found.mean == pytest.approx(np.mean([r.mean for r in whole.of(TINY[0].key)]))
+    assert whole.estimate(MeadCell(trace="bc", policy="full").key, "mean") is None
 
 
-def test_processes_change_no_figure(whole: Outcomes) -> None:
+def test_processes_change_no_figure(whole: MeadOutcomes) -> None:
     times = arrivals("lm", SEEDS[1], SECONDS)
-    alone = run(TINY[2], SEEDS[1], times)
+    alone = run_on(TINY[2], SEEDS[1], times)
     assert plain(whole)[alone.key, alone.seed] == replace(alone, decision_seconds=0.0)
 
 
@@ -167,55 +190,53 @@ def test_processes_change_no_figure(whole: Outcomes) -> None:
     [("Ctrl-C", KeyboardInterrupt, 2), ("kill", EngineError, 1)],
 )
 def test_what_is_finished_is_kept_and_the_rest_is_run_later(
-    whole: Outcomes, action: str, error: type[BaseException], workers: int, tmp_path: Path
+    whole: MeadOutcomes, action: str, error: type[BaseException], workers: int, tmp_path: Path
 ) -> None:
     with pytest.raises(error):
-        runner.run(
+        run_all(
             TINY,
             SEEDS,
             tmp_path,
             workers=workers,
-            seconds=SECONDS,
             progress=Interrupted(3, action),
         )
     assert multiprocessing.active_children() == []
-    kept = runner.load(tmp_path)
-    assert 3 <= len(kept.runs) < 8
+    kept = running.load(MeadOutcome, tmp_path)
+    assert 3 <= len(kept) < 8
     path = tmp_path / SCORES
     path.write_text(path.read_text() + '{"cell":"lm-full","se')  # torn by a crash
     reported: list[tuple[int, int]] = []
-    again = runner.run(
+    again = run_all(
         TINY,
         SEEDS,
         tmp_path,
         workers=1,
-        seconds=SECONDS,
-        progress=lambda *done: reported.append(done),
+        progress=lambda what, *done: reported.append(done),
     )
-    assert reported == [(n, 8) for n in range(len(kept.runs), 9)]
+    assert reported == [(n, 8) for n in range(len(kept), 9)]
     assert plain(again) == plain(whole)
     assert len(path.read_text().splitlines()) == 8
 
 
 def test_nothing_is_run_twice(
-    whole: Outcomes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: MeadOutcomes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Book(tmp_path / SCORES) as book:
         for r in whole.runs:
             book.add(r.key, r.seed, to_json(r))
-    monkeypatch.setattr(lanes, "_spread", lambda *_: pytest.fail("it ran again"))
-    assert plain(runner.run(TINY, SEEDS, tmp_path)) == plain(whole)
+    monkeypatch.setattr(running, "spread", lambda *_: pytest.fail("it ran again"))
+    assert plain(run_all(TINY, SEEDS, tmp_path)) == plain(whole)
 
 
 def test_an_error_names_its_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown trace 'nowhere'"):
-        runner.run([Cell(trace="nowhere", policy="full")], [0], tmp_path, workers=1)
+        run_all([MeadCell(trace="nowhere", policy="full")], [0], tmp_path, workers=1)
 
 
 def test_scores_of_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / SCORES).write_text('{"cell":"a","seed":1,"scores":{"latency":1.0}}\n')
     with pytest.raises(InputError, match=r"scores\.jsonl cannot be read"):
-        runner.run(TINY, SEEDS, tmp_path)
+        run_all(TINY, SEEDS, tmp_path)
     with pytest.raises(InputError, match="--workers 0 must be ≥ 1"):
-        runner.run(TINY, SEEDS, tmp_path / "new", workers=0, seconds=math.inf)
+        run_all(TINY, SEEDS, tmp_path / "new", workers=0)
     assert not (tmp_path / "new").exists()

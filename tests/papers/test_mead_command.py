@@ -4,59 +4,62 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.core.errors import InputError
-from penstock.papers import reproduction
-from penstock.papers.mead import command, figures, runner
+from penstock.papers import harness
+from penstock.papers.harness import Reproduction
+from penstock.papers.mead import figures
 from penstock.papers.mead.cells import all_cells
-from penstock.papers.mead.command import Plan
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.mead.experiment import MeadOutcome
+from penstock.papers.mead.paper import PAPER, MeadMeasured
+from penstock.papers.running import RunFolder, load
 from tests.fakes.paper_commands import (
     check_json,
-    check_refused,
     check_written,
     interrupted,
     invoke,
     shown_again,
 )
 
-TINY = Plan(seeds=1, first_seed=3, minutes=2.0)
+Done = Reproduction[MeadMeasured]
+TINY = PAPER.asked(seeds=1, first_seed=3, minutes=2.0)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     """Every cell, two minutes long."""
-    folder = reproduction.begin("mead", TINY, tmp_path_factory.mktemp("runs"))
-    return command.reproduce(TINY, folder)
+    folder = harness.begin(PAPER, TINY, tmp_path_factory.mktemp("runs"))
+    return harness.reproduce(PAPER, TINY, RunFolder(path=folder))
 
 
-def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
-    check_written(done, command.CAPTIONS)
+def test_writes_the_page_the_text_the_figures_and_the_json(
+    done: Done,
+) -> None:
+    check_written(done)
     check_json(done, findings="abcdefghi", rows=[16, 27, 12, 9, 6, 15, 4])
 
 
 def test_a_finished_run_is_shown_again_without_running(
-    done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.pictures))
-    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54, shown=command.SHOWN)
+    monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.report.pictures))
+    text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
 
 
 def test_json_is_all_there_is_on_standard_output(
-    done: Reproduction, monkeypatch: pytest.MonkeyPatch
+    done: Done, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "reproduce", lambda *_, **__: done)
+    monkeypatch.setattr(harness, "reproduce", lambda *_, **__: done)
     result = invoke("mead", "--resume", str(done.folder), "--json")
     assert json.loads(result.stdout) == done.document()
 
 
-def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> None:
-    assert reproduction.planned("mead", Plan, done.folder) == TINY
+def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> None:
+    assert harness.resume(PAPER, done.folder) == TINY
     config = json.loads((done.folder / "config.json").read_text())
     for changed, words in (
         ({"reproduces": "thesis"}, "is not a run of `penstock reproduce mead`"),
@@ -65,46 +68,27 @@ def test_the_plan_comes_from_the_folder(done: Reproduction, tmp_path: Path) -> N
     ):
         (tmp_path / "config.json").write_text(json.dumps({**config, **changed}))
         with pytest.raises(InputError, match=words):
-            reproduction.planned("mead", Plan, tmp_path)
+            harness.resume(PAPER, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["mead", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["mead", "--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["mead", "--workers", "0"], "--workers 0 must be ≥ 1"),
-        (["mead", "--only", "7.1"], "--only is for the thesis"),
-        (["mead", "--resume", "nothing-here"], "is not a run of"),
-        (["mead", "--resume", "x", "--seeds", "3"], "--seeds was fixed"),
-        (["mead", "--docs", "/proc/docs"], "/proc/docs"),
-        (["maed"], "did you mean 'mead'"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused(arguments, words, tmp_path, monkeypatch)
-
-
-def test_plans_that_cannot_be() -> None:
+def test_what_cannot_be_asked() -> None:
     with pytest.raises(InputError, match="minutes 1 must be ≥ 2"):
-        replace(TINY, minutes=1)
+        PAPER.asked(minutes=1)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_a_signal_leaves_what_is_finished_and_no_process(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    plan = Plan(seeds=1, minutes=10.0)
-    folder = reproduction.begin("mead", plan, tmp_path)
+    asked = PAPER.asked(seeds=1, minutes=10.0)
+    folder = harness.begin(PAPER, asked, tmp_path)
 
     def runs() -> int:
-        return len(runner.load(folder).runs)
+        return len(load(MeadOutcome, folder))
 
     returned, said = interrupted("mead", folder, number, runs)
     assert returned == code
-    assert reproduction.planned("mead", Plan, folder) == plan
+    assert harness.resume(PAPER, folder) == asked
     assert 1 <= runs() < len(all_cells())
     if number is signal.SIGINT:
         assert f"--resume {folder}" in said

@@ -9,30 +9,30 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from penstock.papers.harness import Report, Reproduction
 from penstock.papers.judging import Finding
-from penstock.papers.mead import cells, command, models, paper, tables
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import Outcome
+from penstock.papers.mead import cells, models, published, tables
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import MeadOutcome, MeadOutcomes
 from penstock.papers.mead.findings import judge
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
-from penstock.papers.reproduction import Reproduction
+from penstock.papers.mead.paper import PAPER, MeadMeasured
 
-Figures = Callable[[Cell, int], tuple[float, float]]  # response time, CPU
+Figures = Callable[[MeadCell, int], tuple[float, float]]  # response time, CPU
 
 
-def as_in_the_paper(cell: Cell, seed: int) -> tuple[float, float]:
+def as_in_the_paper(cell: MeadCell, seed: int) -> tuple[float, float]:
     """What the paper has; for ``mead+`` half of the target."""
     if cell.policy == "full":
         return 0.01, 100.0
     if cell.policy == "cpu-threshold":
-        return paper.THRESHOLD[cell.trace]
+        return published.THRESHOLD[cell.trace]
     target = float(cell.target or 0.0)
     if cell.policy == "mead+":
         return target / 2.0, 47.0
     if cell.window is not None:
-        return paper.TABLE_3[cell.trace, target][cell.window]
-    return (paper.TABLE_2 if cell.p95 else paper.TABLE_1)[cell.trace, target][cell.policy]
+        return published.TABLE_3[cell.trace, target][cell.window]
+    return (published.TABLE_2 if cell.p95 else published.TABLE_1)[cell.trace, target][cell.policy]
 
 
 def outcomes(
@@ -41,19 +41,19 @@ def outcomes(
     *,
     worst: float = 0.2,
     without: str = "none",
-) -> Outcomes:
+) -> MeadOutcomes:
     found = []
     for cell in cells.all_cells(extended=True):
         for seed in seeds if cell.policy != without else ():
             response, cpu = figures(cell, seed)
             decisions = 60 if cell.policy != "full" else 0
             found.append(
-                Outcome(
+                MeadOutcome(
                     key=cell.key, seed=seed, mean=response, p95=response, cpu=cpu, worst=worst,
                     other=response / 5.0, decisions=decisions, decision_seconds=0.05,
                 )
             )  # fmt: skip
-    return Outcomes(runs=tuple(found))
+    return MeadOutcomes(runs=tuple(found))
 
 
 def comparisons(off: float = 1.0, seeds: int = 3) -> list[Comparison]:
@@ -71,12 +71,12 @@ def comparisons(off: float = 1.0, seeds: int = 3) -> list[Comparison]:
     ]
 
 
-def findings(found: Outcomes, off: float = 1.0) -> dict[str, Finding]:
+def findings(found: MeadOutcomes, off: float = 1.0) -> dict[str, Finding]:
     return {finding.id: finding for finding in judge(found, comparisons(off))}
 
 
 def changed(policy: str, trace: str, factor: float) -> Figures:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
         response, cpu = as_in_the_paper(cell, seed)
         return (
             response * factor if (cell.policy, cell.trace) == (policy, trace) else response
@@ -112,7 +112,7 @@ def test_a_finding_that_does_not_hold_says_where(
 
 
 def test_a_window_that_is_long_enough() -> None:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
         return (0.1, 50.0) if cell.window == 100_000 else as_in_the_paper(cell, seed)
 
     found = findings(outcomes(figures))["f"]
@@ -134,8 +134,8 @@ def test_models_that_disagree_without_correlation() -> None:
 
 
 def test_the_mean_over_seeds_counts() -> None:
-    def figures(cell: Cell, seed: int) -> tuple[float, float]:
-        if cell == Cell(trace="bc", policy="mead", target=0.3):
+    def figures(cell: MeadCell, seed: int) -> tuple[float, float]:
+        if cell == MeadCell(trace="bc", policy="mead", target=0.3):
             return (0.45, 50.0) if seed == 1 else (0.15, 50.0)
         return as_in_the_paper(cell, seed)
 
@@ -159,7 +159,7 @@ def test_the_cause_is_told_only_where_the_runs_show_it() -> None:
 def test_without_its_runs_a_finding_is_left_out() -> None:
     found = {f.id for f in judge(outcomes(without="mead"), [])}
     assert found == {"c", "d", "g"}
-    assert judge(Outcomes(runs=()), []) == ()
+    assert judge(MeadOutcomes(runs=()), []) == ()
 
 
 def test_mead_plus_stands_beside_mead() -> None:
@@ -190,18 +190,21 @@ def test_tables_fit_a_terminal() -> None:
 
 def test_the_document_has_everything() -> None:
     found = outcomes()
-    reproduced = Reproduction(
-        name="mead",
-        seeds=3,
-        folder=Path("runs"),
+    report = Report(
         findings=judge(found, comparisons()),
-        tables=tuple(tables.all_tables(found, comparisons(), extended=True)),
+        tables=tables.all_tables(found, comparisons(), extended=True),
         pictures=(),
     )
-    told = command.told(command.Plan(seeds=3, first_seed=5, extended=True))
-    text = command.WRITE_UP.text(reproduced, told, "mead-")
+    reproduced = Reproduction(
+        paper=PAPER,
+        asked=PAPER.asked(seeds=3, first_seed=5, extended=True),
+        folder=Path("runs"),
+        measured=MeadMeasured(outcomes=found, comparisons=tuple(comparisons())),
+        report=report,
+    )
+    text = PAPER.texts(reproduced, "mead-")["mead.md"]
     assert "`penstock reproduce mead --seeds 3 --first-seed 5 --extended`" in text
     assert text.count("**: ") == 9 and text.count("\n### ") == 8
     assert "| SYNT | MAP/G/1 | 0.1 | 0.056 | 0.056 ±0.000 | 53.2 | 53.2 ±0.0 |" in text
-    for name in command.SHOWN:
+    for name in PAPER.shown:
         assert f"(mead-{name})" in text

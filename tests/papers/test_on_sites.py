@@ -15,21 +15,21 @@ from matplotlib.image import imread
 from penstock.batches.values import Batch
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.sites import requirements
-from penstock.papers import reproduction
-from penstock.papers.geo.spark import command as geo
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import Climb, Level, Outcome, Outcomes
-from penstock.papers.gesscale.simulated.paper import NAMES
-from penstock.papers.gesscale.spark import command as gesscale
+from penstock.papers import harness
+from penstock.papers.geo.spark import paper as geo
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import Climb, ClimbOutcome, ClimbOutcomes, Level
+from penstock.papers.gesscale.simulated.published import NAMES
+from penstock.papers.gesscale.spark import paper as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
 from penstock.papers.gesscale.spark.tables import deeds
-from penstock.papers.gesscale.spark.taxi import Outcomes as Results
-from penstock.papers.spark_plan import Plan
+from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
+from penstock.papers.running import RunFolder
 from penstock.workloads.patterns import Constant
 from tests.fakes.paper_commands import invoke
 
-ONCE = Plan(seeds=1, first_seed=5)
+ONCE = gesscale.PAPER.asked(seeds=1, first_seed=5)
 
 
 @pytest.fixture(autouse=True)
@@ -69,11 +69,11 @@ def measured(first: float, gain: float, most: int, *, plus: float, simple: float
 
 
 class TestLevels:
-    def outcomes(self, climb: Climb, condition: Condition) -> Outcomes:
-        return Outcomes(runs=(Outcome(key=condition.key, seed=0, climb=climb),))
+    def outcomes(self, climb: Climb, condition: SparkCondition) -> ClimbOutcomes:
+        return ClimbOutcomes(runs=(ClimbOutcome(key=condition.key, seed=0, climb=climb),))
 
     def test_what_levels_say_together(self) -> None:
-        condition = Condition(job="map")
+        condition = SparkCondition(job="map")
         climb = measured(100.0, 0.9, MOST, plus=-0.02, simple=0.1)
         found = self.outcomes(climb, condition)
         assert found.gain(condition) == pytest.approx(0.9)
@@ -83,18 +83,18 @@ class TestLevels:
         assert found.inside(condition) == 1.0
 
     def test_a_level_far_from_its_interval_is_not_inside(self) -> None:
-        condition = Condition(job="map")
+        condition = SparkCondition(job="map")
         climb = measured(100.0, 0.9, MOST, plus=-0.2, simple=0.1)
         assert self.outcomes(climb, condition).inside(condition) == 0.0
 
     def test_far_sites_are_late_and_used_last(self) -> None:
-        spec = Condition(job="id-id", delay=0.025, jitter=0.01).sites()
+        spec = SparkCondition(job="id-id", delay=0.025, jitter=0.01).sites()
         assert len(spec.sites) == MOST == spec.slots
         assert [spec[name].delay for name in spec.nearest(MOST)] == [0.0] * 3 + [0.025] * 3
         assert {site.jitter for site in spec.sites if site.delay} == {0.01}
 
     @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda c: c.key)
-    def test_batches_hold_whole_windows(self, condition: Condition) -> None:
+    def test_batches_hold_whole_windows(self, condition: SparkCondition) -> None:
         job = condition.pipeline(seed=1)
         assert condition.rows % job.cycle == 0
 
@@ -117,7 +117,9 @@ class TestGeoOnSpark:
 
     def test_runs_writes_and_judges(self, climbs: list[str], tmp_path: Path) -> None:
         docs = tmp_path / "docs"
-        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path), "--docs", str(docs))
+        result = invoke(
+            "geo", "--on-spark", "--seeds", "1", "--out", str(tmp_path), "--docs", str(docs)
+        )
         assert result.exit_code == 0, result.output
         assert climbs == [condition.job for condition in CONDITIONS]
         assert "5 of 5 findings held" in result.stdout
@@ -127,7 +129,7 @@ class TestGeoOnSpark:
         assert imread(folder / "figures" / "levels.png").std() > 0.01
         written = {path.name for path in docs.iterdir()}
         assert written == {"geo-on-spark.md", "geo-on-spark-levels.png"}
-        assert "`penstock reproduce geo-on-spark --seeds 1`" in (
+        assert "`penstock reproduce geo --on-spark --seeds 1`" in (
             docs / "geo-on-spark.md"
         ).read_text(encoding="utf-8")
 
@@ -143,18 +145,28 @@ class TestGeoOnSpark:
             return found
 
         monkeypatch.setattr(geo, "climb", broken)
-        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--seeds", "1", "--out", str(tmp_path))
         assert result.exit_code != 0
         (folder,) = tmp_path.glob("*-geo-on-spark")
-        assert f"go on with: penstock reproduce geo-on-spark --resume {folder}" in result.stderr
+        assert f"go on with: penstock reproduce geo --on-spark --resume {folder}" in result.stderr
         monkeypatch.setattr(geo, "climb", good)
-        result = invoke("geo-on-spark", "--resume", str(folder), "--json")
+        result = invoke("geo", "--on-spark", "--resume", str(folder), "--json")
         assert result.exit_code == 0, result.output
         assert climbs == [condition.job for condition in CONDITIONS]  # each once
         assert len(json.loads(result.stdout)["findings"]) == 5
 
+    def test_the_old_name_says_the_new_one_and_goes_on(
+        self, climbs: list[str], tmp_path: Path
+    ) -> None:
+        result = invoke("geo-on-spark", "--seeds", "1", "--out", str(tmp_path), "--json")
+        assert result.exit_code == 0, result.output
+        first, *_ = result.stderr.splitlines()
+        assert first == "`reproduce geo-on-spark` is now `reproduce geo --on-spark`"
+        assert len(climbs) == len(CONDITIONS)
+        assert len(json.loads(result.stdout)["findings"]) == 5
+
     def test_workers_are_refused(self, tmp_path: Path) -> None:
-        result = invoke("geo-on-spark", "--workers", "2", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--workers", "2", "--out", str(tmp_path))
         assert isinstance(result.exception, InputError)
         assert "one run at a time" in str(result.exception)
         assert not list(tmp_path.iterdir())
@@ -166,7 +178,7 @@ class TestGeoOnSpark:
             raise MissingError("emulated sites: run as root")
 
         monkeypatch.setattr(requirements, "choose", missing)
-        result = invoke("geo-on-spark", "--out", str(tmp_path))
+        result = invoke("geo", "--on-spark", "--out", str(tmp_path))
         assert isinstance(result.exception, MissingError)
         assert not list(tmp_path.iterdir())
 
@@ -213,11 +225,11 @@ class TestGesscaleOnSpark:
         def climb(spec: Any, job: Any, rows: int, *, most: int, seed: int, say: Any) -> Climb:
             return measured(200.0, 0.9, most, plus=0.01, simple=0.2)
 
-        def run(policy: str, seed: int, carried: list[float], *, say: Any) -> taxi.Outcome:
+        def run(policy: str, seed: int, carried: list[float], *, say: Any) -> taxi.TaxiOutcome:
             asked.append((policy, seed))
             worse = list(NAMES).index("gesscale") - list(NAMES).index(policy)
             more = worse + 0.01 * seed
-            return taxi.Outcome(
+            return taxi.TaxiOutcome(
                 key=policy,
                 seed=seed,
                 accuracy_o=1.0 + more,
@@ -242,7 +254,7 @@ class TestGesscaleOnSpark:
     ) -> None:
         monkeypatch.setenv("COLUMNS", "80")
         docs = tmp_path / "docs"
-        result = invoke("gesscale-on-spark", "--out", str(tmp_path), "--docs", str(docs))
+        result = invoke("gesscale", "--on-spark", "--out", str(tmp_path), "--docs", str(docs))
         assert result.exit_code == 0, result.output
         assert _no_spark == [(policy, seed) for seed in range(3) for policy in NAMES]
         assert "6 of 7 findings held, 1 tie\n" in result.stdout
@@ -252,15 +264,15 @@ class TestGesscaleOnSpark:
         assert {path.name for path in (folder / "figures").iterdir()} == names
         text = (docs / "gesscale-on-spark.md").read_text(encoding="utf-8")
         assert all(f"(gesscale-on-spark-{name})" in text for name in names)
-        assert "`penstock reproduce gesscale-on-spark`" in text
+        assert "`penstock reproduce gesscale --on-spark`" in text
 
     def test_what_is_not_held_has_its_measured_cause(self) -> None:
         """Gesscale is the worst of all here, in three runs that differ a little."""
 
-        def run(policy: str, seed: int) -> taxi.Outcome:
+        def run(policy: str, seed: int) -> taxi.TaxiOutcome:
             worse = float(policy == "gesscale")
             slots = (2.0, 4.0, 3.0) if worse else (2.0, 3.0, 3.0)
-            return taxi.Outcome(
+            return taxi.TaxiOutcome(
                 key=policy,
                 seed=seed,
                 accuracy_o=1.0 + worse,
@@ -276,7 +288,7 @@ class TestGesscaleOnSpark:
                 course=tuple((100.0, 90.0, n, 3.0, 250.0 - 50.0 * worse) for n in slots),
             )
 
-        outcomes = Results(runs=tuple(run(p, seed) for p in NAMES for seed in range(3)))
+        outcomes = TaxiOutcomes(runs=tuple(run(p, seed) for p in NAMES for seed in range(3)))
         found = {finding.id: finding for finding in judge(outcomes)}
         assert [found[letter].verdict for letter in "abcde"] == ["not held"] * 5
         assert "came: THR-NLUnaware 1.0 ±0.0" in found["a"].why
@@ -300,8 +312,7 @@ class TestGesscaleOnSpark:
     def test_what_executors_carry_is_measured_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        folder = reproduction.begin(gesscale.WRITE_UP.name, ONCE, tmp_path)
-        quiet: Any = {"say": lambda line: None, "progress": lambda done, total: None}
-        first = gesscale.reproduce(ONCE, folder, **quiet)
+        folder = RunFolder(path=harness.begin(gesscale.PAPER, ONCE, tmp_path))
+        first = harness.reproduce(gesscale.PAPER, ONCE, folder)
         monkeypatch.setattr(gesscale, "climb", lambda *_, **__: pytest.fail("measured again"))
-        assert gesscale.reproduce(ONCE, folder, **quiet) == replace(first)
+        assert harness.reproduce(gesscale.PAPER, ONCE, folder) == replace(first)

@@ -10,38 +10,43 @@ import pytest
 from matplotlib.image import imread
 
 from penstock.compare import runner
-from penstock.papers.thesis import command, document, figures
-from penstock.papers.thesis.reproduction import Plan, Reproduction
-from tests.fakes.paper_commands import check_refused, invoke
+from penstock.papers import harness, pictures
+from penstock.papers.harness import Reproduction
+from penstock.papers.running import RunFolder
+from penstock.papers.thesis import document, experiment, figures
+from penstock.papers.thesis.experiment import ThesisMeasured
+from penstock.papers.thesis.paper import PAPER
+from tests.fakes.paper_commands import invoke
 
-TINY = Plan(seeds=2, only=("7.3", "7.19"), minutes=6.0)
+Done = Reproduction[ThesisMeasured]
+TINY = PAPER.asked(seeds=2, only=("7.3", "7.19"), minutes=6.0)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
-    folder = command.begin(TINY, tmp_path_factory.mktemp("runs"))
-    return command.reproduce(TINY, folder, workers=1)
+def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    folder = harness.begin(PAPER, TINY, tmp_path_factory.mktemp("runs"))
+    return harness.reproduce(PAPER, TINY, RunFolder(path=folder, workers=1))
 
 
-def test_writes_the_page_the_text_the_figures_and_the_json(done: Reproduction) -> None:
+def test_writes_the_page_the_text_the_figures_and_the_json(done: Done) -> None:
     names = {path.name for path in done.folder.iterdir()}
     assert {"config.json", "scores.jsonl", "thesis.json", "thesis.md", "report.html"} <= names
     assert not list(done.folder.rglob("*.part"))
-    pictures = {path.name for path in (done.folder / "figures").iterdir()}
-    assert pictures == {f"figure-{id}.png" for id in ("7.3", "7.20", "7.21")}
+    drawn = {path.name for path in (done.folder / "figures").iterdir()}
+    assert drawn == {f"figure-{id}.png" for id in ("7.3", "7.20", "7.21")}
     picture = imread(done.folder / "figures" / "figure-7.3.png")
-    assert picture.shape[:2] == (figures.HEIGHT, figures.WIDTH)
+    assert picture.shape[:2] == (figures.HEIGHT, pictures.WIDTH)
     assert picture.std() > 0.01  # something was drawn
 
 
-def test_the_page_needs_nothing_else(done: Reproduction) -> None:
+def test_the_page_needs_nothing_else(done: Done) -> None:
     page = (done.folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 3
     assert "http" not in page and "<script" not in page
     assert "Table 7.3" in page and "Table 7.19" in page
 
 
-def test_json_is_findings_and_tables(done: Reproduction) -> None:
+def test_json_is_findings_and_tables(done: Done) -> None:
     plain = json.loads((done.folder / "thesis.json").read_text(encoding="utf-8"))
     assert list(plain) == ["findings", "tables"]
     assert [f["id"] for f in plain["findings"]] == ["h"]  # the only one with all of its cells
@@ -55,29 +60,28 @@ def test_json_is_findings_and_tables(done: Reproduction) -> None:
     assert first["ours"]["slots_mean"]["mean"] >= 3.0
 
 
-def test_the_figures_are_those_of_the_bench(done: Reproduction) -> None:
+def test_the_figures_are_those_of_the_bench(done: Done) -> None:
     row = done.document()["tables"][0]["rows"][1]
-    values = done.results.values(row["cell"], "slots_mean")
+    values = done.measured.results.values(row["cell"], "slots_mean")
     assert len(values) == 2
     assert row["ours"]["slots_mean"]["mean"] == pytest.approx(values.mean())
 
 
-def test_a_second_call_runs_nothing_again(
-    done: Reproduction, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_call_runs_nothing_again(done: Done, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it ran again")
 
     monkeypatch.setattr(runner, "run_cell", never)
-    again = command.reproduce(command.planned(done.folder), done.folder, workers=1)
+    asked = harness.resume(PAPER, done.folder)
+    again = harness.reproduce(PAPER, asked, RunFolder(path=done.folder, workers=1))
     assert again.document() == done.document()
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(
-    done: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = command.begin(TINY, tmp_path)
+    folder = harness.begin(PAPER, TINY, tmp_path)
     kept = (done.folder / "scores.jsonl").read_text(encoding="utf-8").splitlines()
     (folder / "cells.json").write_bytes((done.folder / "cells.json").read_bytes())
     (folder / "scores.jsonl").write_text("\n".join(kept[:-3]) + "\n", encoding="utf-8")
@@ -101,11 +105,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 130
     (folder,) = tmp_path.iterdir()
     assert f"--resume {folder}" in result.stderr.replace("\n", "")
-    assert command.planned(folder) == Plan(seeds=2, only=("7.3",))
+    assert harness.resume(PAPER, folder) == PAPER.asked(seeds=2, only=("7.3",))
 
 
-def test_documents(done: Reproduction, tmp_path: Path) -> None:
-    written = {path.name for path in command.publish(done, tmp_path / "docs")}
+def test_documents(done: Done, tmp_path: Path) -> None:
+    written = {path.name for path in harness.publish(done, tmp_path / "docs")}
     assert written == {"thesis.md", "thesis-figure-7.3.png", "thesis-figure-7.20.png"}
     text = (tmp_path / "docs" / "thesis.md").read_text(encoding="utf-8")
     assert "--seeds 2" in text and "seeds 3000 to 3001" in text
@@ -113,25 +117,7 @@ def test_documents(done: Reproduction, tmp_path: Path) -> None:
     for name in written - {"thesis.md"}:
         assert f"({name})" in text
     assert sum(p.stat().st_size for p in (tmp_path / "docs").iterdir()) < 1_000_000
-    assert "figures/figure-7.3.png" in document.text(done, pictures="figures")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["theses"], "did you mean 'thesis'"),
-        (["thesis", "--seeds", "0"], "--seeds 0 must be ≥ 1"),
-        (["thesis", "--first-seed", "-1"], "--first-seed -1 must be ≥ 0"),
-        (["thesis", "--only", "7.17"], "unknown table '7.17'"),
-        (["thesis", "--only", "7.1", "--extended"], "leave --only out"),
-        (["thesis", "--resume", "nothing-here"], "is not a run of"),
-        (["thesis", "--resume", "x", "--seeds", "3"], "--seeds was fixed"),
-    ],
-)
-def test_refused_before_anything_is_written(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_refused(arguments, words, tmp_path, monkeypatch)
+    assert "figures/figure-7.3.png" in document.texts(done, "figures/")["thesis.md"]
 
 
 def test_every_picture_of_the_thesis_has_a_drawing() -> None:
@@ -139,6 +125,6 @@ def test_every_picture_of_the_thesis_has_a_drawing() -> None:
     assert [d.id for d in drawn] == [f"7.{n}" for n in range(1, 22)]
     latency = {d.id for d in drawn if d.panels[0].what == "latency"}
     assert latency == {"7.10", "7.12", "7.15"}
-    known = {cell.key for cell in Plan().cells()}
+    known = {cell.key for cell in experiment.all_cells(PAPER.asked())}
     for drawing in drawn:
         assert drawing.keys <= known

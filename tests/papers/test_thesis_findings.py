@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.papers.judging import Finding, finding, judge, together
-from penstock.papers.thesis import cells, findings, paper
+from penstock.compare.results import Results
+from penstock.papers.judging import Finding, Rule, together
+from penstock.papers.judging import finding as finding_of
+from penstock.papers.thesis import cells, findings, mechanisms, published
 from tests.fakes.thesis_results import made
 
 RULES = {rule.id: rule for rule in findings.RULES}
@@ -16,6 +18,10 @@ Figures = dict[str, dict[str, float]]
 # By seed, as the noise of the other cells (50 s, ± 2 %) but for the order: no difference on
 # average that an interval would not hold.
 LIKE_OTHERS = (50.6, 49.4, 50.5, 49.9, 49.6)
+
+
+def judged(rule: Rule, results: Results) -> Finding:
+    return finding_of(rule, results, mechanisms.why)
 
 
 def swept(query: str, policy: str, value: float) -> str:
@@ -189,7 +195,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.id}-{c.verdict}")
 def test_verdict(case: Case) -> None:
     rule = RULES[case.id]
-    found = finding(rule, made(rule.needs(), case.figures, by_seed=case.by_seed))
+    found = judged(rule, made(rule.needs(), case.figures, by_seed=case.by_seed))
     assert found.verdict == case.verdict, found.ours
     assert found.holds == (case.verdict != "not held")
     if case.verdict != "held":
@@ -205,7 +211,7 @@ def test_every_finding_has_cases_that_hold_and_that_fail() -> None:
 def test_the_figures_are_told_with_their_intervals() -> None:
     rule = RULES["j"]
     figures = {swept("q1", "dhalion", 1.3): {"latency_mean": 100.0}}
-    ours = finding(rule, made(rule.needs(), figures)).ours
+    ours = judged(rule, made(rule.needs(), figures)).ours
     # 100 s with ± 2 % by seed: s = 1.58, t(4) = 2.776, half-width 1.96
     assert "100 ±2 s at 1.3, 50.0 ±1.0 s at 1.1" in ours
 
@@ -213,17 +219,17 @@ def test_the_figures_are_told_with_their_intervals() -> None:
 def test_one_seed_decides_nothing_that_is_compared() -> None:
     rule = RULES["c"]
     figures = policy_everywhere("hpa-cpu", "q1", ALL, "latency_mean", 5.0)
-    assert finding(rule, made(rule.needs(), figures, seeds=(100,))).verdict == "tie"
+    assert judged(rule, made(rule.needs(), figures, seeds=(100,))).verdict == "tie"
 
 
 def test_findings_without_their_cells_are_left_out() -> None:
     results = made(cells.of_table("7.1") + cells.of_table("7.2"))
-    assert [f.id for f in judge(results, findings.RULES)] == ["j"]
+    assert [f.id for f in findings.judge(results)] == ["j"]
 
 
 def test_all_findings_together() -> None:
-    everything = [c for id in paper.IDS for c in cells.of_table(id)] + cells.of_improved()
-    found = judge(made(everything), findings.RULES)
+    everything = [c for id in published.IDS for c in cells.of_table(id)] + cells.of_improved()
+    found = findings.judge(made(everything))
     assert [f.id for f in found] == list("abcdefghij")
     for one in found:
         document = one.document()
@@ -237,10 +243,10 @@ def test_a_failure_is_explained_if_its_mechanism_is_known() -> None:
     rule = RULES["d"]
     known = {**most, chosen("q1", "decreasing", "hpa-cpu"): {"slots_mean": 16.0}}
     unknown = {**most, chosen("q1", "random", "ds2"): {"slots_mean": 16.0}}
-    assert "base load" in finding(rule, made(rule.needs(), known)).why
-    why = finding(rule, made(rule.needs(), unknown)).why
+    assert "base load" in judged(rule, made(rule.needs(), known)).why
+    why = judged(rule, made(rule.needs(), unknown)).why
     assert "not known: Q1 random 15.0 ±0.3 against DS2 16.0" in why
-    assert "not known" not in finding(rule, made(rule.needs(), most)).why
+    assert "not known" not in judged(rule, made(rule.needs(), most)).why
 
 
 def test_together() -> None:

@@ -18,14 +18,14 @@ from penstock.papers.thesis import (
     extended,
     extended_tables,
     improved,
-    paper,
+    published,
 )
 from penstock.papers.thesis.tables import compare
 from penstock.report.grid import Grid
 from penstock.simulator import queries
 from tests.fakes.thesis_results import made
 
-EVERYTHING = [c for id in paper.IDS for c in cells.of_table(id)] + cells.of_improved()
+EVERYTHING = [c for id in published.IDS for c in cells.of_table(id)] + cells.of_improved()
 HUGE: Mapping[str, float] = {
     "slots_mean": 78.9,
     "latency_mean": 599.9,
@@ -54,7 +54,7 @@ class TestCells:
             assert cell.minutes == (90.0 if cell.workload == "convergence" else 140.0)
 
     def test_published_rows_run_with_the_thesiss_faults_and_the_new_ones_without(self) -> None:
-        for id in paper.IDS:
+        for id in published.IDS:
             for cell in cells.of_table(id):
                 assert cell.policy_parameters["strict"] is True
         for cell in cells.of_improved():
@@ -138,7 +138,7 @@ class TestTables:
         lines = shown(compare("7.12", made(cells.of_table("7.12"))).compact())
         assert row(lines, "HPA-Varga")[:3] == ["HPA-Varga", "–", "10.0"]
 
-    @pytest.mark.parametrize("id", paper.TABLES)
+    @pytest.mark.parametrize("id", published.TABLES)
     def test_fits_80_columns_and_loses_nothing(self, id: str) -> None:
         wild = {c.key: HUGE for c in EVERYTHING}
         ends = {(c.key, s): (0.0, 600.0) for c in EVERYTHING for s in ("latency_mean",)}
@@ -189,7 +189,7 @@ class TestAccuracy:
         assert latency.worst == "q1-cosine-ds2-1.4" and latency.farthest == pytest.approx(3.0)
 
     def test_cells_count_once_and_misprints_do_not(self) -> None:
-        tables = [compare(id, made(EVERYTHING)) for id in paper.TABLES]
+        tables = [compare(id, made(EVERYTHING)) for id in published.TABLES]
         found = {a.figure: a.cells for a in accuracy.accuracy(tables)}
         assert found["slots_mean"] == 63  # 32 + 20 + 11: swept, workloads, other queries
         assert found["latency_mean"] == 63 and found["latency_p95"] == 62
@@ -199,7 +199,7 @@ class TestAccuracy:
         key = cells.cell("q1", "cosine", "ds2", 1.0, strict=True).key
         exact = {
             cells.of_row(r).key: {str(name): value for name, value in r.figures.items()}
-            for r in paper.TABLES["7.3"].rows
+            for r in published.TABLES["7.3"].rows
         }
         results = made(cells.of_table("7.3"), {**exact, key: {**exact[key], "slots_mean": 9.0}})
         grid = accuracy.mismatches([compare("7.3", results)])

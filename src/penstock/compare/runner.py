@@ -7,11 +7,8 @@ way. The order of the runs, the number of workers and where they are change no f
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,13 +17,15 @@ from typing import IO, Any
 from penstock import __version__
 from penstock.compare import trace as traces
 from penstock.compare.cell import Cell, run_cell
+from penstock.compare.processes import spread, stopping
 from penstock.compare.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.compare.scores import Scores
-from penstock.compare.workers import begin_worker, no_interrupts, stopping
 from penstock.core.errors import EngineError, InputError, PenstockError
+from penstock.history.files import write_text
 from penstock.report.runs import CELLS
 
 JOURNALS = "journals"
+SAME_FIGURES = ("0.1.0",)  # earlier versions whose runs have the same figures as this one's
 LARGEST_TASK = 8  # runs that a worker does before it reports
 TASKS_PER_WORKER = 8  # at least so many, so that no worker idles at the end
 RUNS_PER_WORKER = 12  # fewer are not worth starting another process
@@ -126,28 +125,30 @@ def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
         "seeds": list(seeds),
         "cells": [cell.to_dict() for cell in cells],
     }
-    document = json.loads(json.dumps(document))  # as it will be read back
     path = folder / CELLS
     if path.exists():
-        before = read_cells(folder)
-        if before != document:
+        if differing := _differing(read_cells(folder), json.loads(json.dumps(document))):
             raise InputError(
-                f"{folder} was started with {_differing(before, document)}; its results cannot "
-                "be mixed. Resume it with the spec it was started with, or start a new bench"
+                f"{folder} was started with {differing}; its results cannot be mixed. Resume it "
+                "with the spec it was started with, or start a new bench"
             )
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _differing(before: dict[str, Any], now: dict[str, Any]) -> str:
-    if before.get("penstock") != now["penstock"]:
+    """What a folder was started with, where that is not what is to be run now; else empty."""
+    if not same_figures(before.get("penstock")):
         return f"penstock {before.get('penstock')}, this is {now['penstock']}"
     if before["seeds"] != now["seeds"]:
         return f"{len(before['seeds'])} other seeds"
-    return "other cells"
+    cells = [Cell.from_dict(cell).to_dict() for cell in before["cells"]]
+    return "" if json.loads(json.dumps(cells)) == now["cells"] else "other cells"
+
+
+def same_figures(version: object) -> bool:
+    """Whether runs of a version can stand beside runs of this one."""
+    return version == __version__ or version in SAME_FIGURES
 
 
 def _tasks(
@@ -222,29 +223,8 @@ def _in_turn(tasks: Sequence[Task], add: Add) -> None:
 
 
 def _in_processes(workers: int, tasks: Sequence[Task], add: Add) -> None:
-    context = multiprocessing.get_context("spawn")  # forking a process with threads is unsafe
-    stop = context.Event()
-    pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=begin_worker, initargs=(stop,)
-    )
-    futures: set[Future[Done]] = set()
-    try:
-        with no_interrupts():  # the workers inherit this: Ctrl-C is for the parent alone
-            futures = {pool.submit(_work, task) for task in tasks}
-        for future in as_completed(tuple(futures)):
-            futures.discard(future)
-            add(future.result())
-    except BrokenProcessPool:
-        raise EngineError(
-            "a worker process ended without a word, perhaps for lack of memory. What was "
-            "finished is kept: resume with fewer --workers"
-        ) from None
-    finally:
-        stop.set()  # each worker finishes the run it is at
-        pool.shutdown(wait=True, cancel_futures=True)
-        for future in futures:
-            if future.done() and not future.cancelled() and future.exception() is None:
-                add(future.result())
+    """Tasks in several processes; one that is stopped gives the runs that it has finished."""
+    spread([[task] for task in tasks], _work, workers, add)
 
 
 def cores() -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.papers.thesis import mechanisms
-from penstock.report.grid import Grid
 from penstock.report.statistics import estimate
 
 Verdict = Literal["held", "tie", "not held"]
@@ -47,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A claim of the thesis, its figures, ours, and whether it held here.
+    """A claim of a paper, its figures, ours, and whether it held here.
 
     ``why`` the mechanism, as far as the simulator has it.
     """
@@ -92,16 +91,22 @@ class Rule:
     aside: Callable[[Results], Iterable[Part]] = lambda results: ()
 
 
-def judge(results: Results, rules: Sequence[Rule]) -> list[Finding]:
+Why = Callable[[str, Sequence[str]], str]
+"""The mechanism behind a finding, given its letter and the parts of it that do not hold."""
+
+
+def judge(results: Results, rules: Sequence[Rule], why: Why) -> list[Finding]:
     """All findings whose cells were run."""
     known = {cell.key for cell in results.cells}
     return [
-        finding(rule, results) for rule in rules if {cell.key for cell in rule.needs()} <= known
+        finding(rule, results, why)
+        for rule in rules
+        if {cell.key for cell in rule.needs()} <= known
     ]
 
 
-def finding(rule: Rule, results: Results) -> Finding:
-    """One finding."""
+def finding(rule: Rule, results: Results, why: Why) -> Finding:
+    """The finding of one rule."""
     parts = list(rule.parts(results))
     verdict = together(part.verdict for part in parts)
     ours = "; ".join(map(str, parts))
@@ -112,7 +117,7 @@ def finding(rule: Rule, results: Results) -> Finding:
         paper=rule.paper,
         ours=f"{ours}. Beside it: {aside}" if aside else ours,
         verdict=verdict,
-        why=mechanisms.why(rule.id, [text for part in parts for text in part.failures]),
+        why=why(rule.id, [text for part in parts for text in part.failures]),
     )
 
 
@@ -143,8 +148,26 @@ def bound(good: bool) -> Verdict:
     return "held" if good else "not held"
 
 
-def grid(found: Sequence[Finding]) -> Grid:
-    """The verdicts as a table."""
-    rows = tuple((f.id, f.claim, f.paper, f.ours, f.verdict) for f in found)
-    header = ("", "claim", "paper", "ours", "verdict")
-    return Grid(title="Findings", header=header, rows=rows, words=5)
+class Judged(TypedDict):
+    """The fields of a finding, all but its letter."""
+
+    claim: str
+    paper: str
+    ours: str
+    verdict: Verdict
+    why: str
+
+
+def judged(*, claim: str, paper: str, ours: str, good: bool | Verdict, why: str = "") -> Judged:
+    """The fields of a finding with its verdict; ``good`` whether it holds, or the verdict."""
+    verdict = bound(good) if isinstance(good, bool) else good
+    return {"claim": claim, "paper": paper, "ours": ours, "verdict": verdict, "why": why}
+
+
+def counted(sizes: Iterable[int]) -> str:
+    """Sizes and how many runs have each.
+
+    >>> counted([8, 7, 8])
+    '7 (1 run), 8 (2 runs)'
+    """
+    return ", ".join(f"{n} ({k} run{'s' * (k > 1)})" for n, k in sorted(Counter(sizes).items()))

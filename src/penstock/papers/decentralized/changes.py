@@ -36,7 +36,7 @@ class Delays:
 
 
 def delays(factor: float, seeds: list[int], setup: Setup | None = None) -> Delays:
-    """Of all operators; the change comes at different moments between two trials."""
+    """Delays of all operators; the change comes at different moments between two trials."""
     setup = setup or Setup()
     found: list[int] = []
     for seed in seeds:

@@ -12,7 +12,7 @@ from penstock.decentralized import counted_steps, message_steps
 from penstock.decentralized.steps import Course, Setup, brownian
 from penstock.papers.decentralized import changes, growth
 from penstock.papers.decentralized.changes import Delays
-from penstock.papers.decentralized.experiment import OTHERS, PAPER, STEPS, Cell, Scores, scores
+from penstock.papers.decentralized.experiment import OTHERS, PAPER, STEPS, Scores, Setting, scores
 from penstock.papers.decentralized.growth import Traffic
 
 SIZES = (1_000, 100_000)  # instances in all
@@ -35,15 +35,17 @@ class Large:
 class Evidence:
     """Everything that tables, findings and pictures are made of.
 
-    ``runs`` of the paper's experiment, message by message · ``others`` settings with their runs ·
-    ``compared`` figures of messages held against the formulas, and how many ``differ`` ·
-    ``mistimed`` steps at which the number of working instances is not what three steps to grow and
-    two to leave make it · ``in_proportion`` by the rate at which the load rises · ``shown`` the
-    first run.
+    runs: of the paper's experiment, message by message
+    others: settings with their runs
+    compared: figures of messages held against the formulas, of which so many ``differ``
+    mistimed: steps at which the number of working instances is not what three steps to grow and
+        two to leave make it
+    in_proportion: traffic by the rate at which the load rises
+    shown: the first run
     """
 
     runs: tuple[Scores, ...]
-    others: tuple[tuple[Cell, tuple[Scores, ...]], ...]
+    others: tuple[tuple[Setting, tuple[Scores, ...]], ...]
     compared: int
     differ: int
     mistimed: int

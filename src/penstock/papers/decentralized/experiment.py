@@ -18,8 +18,8 @@ LONGEST_LAG = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One setting; ``deviation`` of the load at every step."""
+class Setting:
+    """A setting of the experiment; ``deviation`` is that of the load at every step."""
 
     label: str
     setup: Setup = field(default_factory=Setup)
@@ -31,7 +31,7 @@ class Cell:
         return brownian(seed, STEPS, self.setup.starts, deviation=self.deviation, least=least)
 
     def course(self, seed: int) -> Course:
-        """One run, messages counted by the formulas."""
+        """A run in which messages are counted by the formulas."""
         return counted_steps.simulate(self.setup, self.load(seed), seed)
 
     def by_messages(self, seed: int) -> Course:
@@ -39,13 +39,13 @@ class Cell:
         return message_steps.simulate(self.setup, self.load(seed), seed)
 
 
-PAPER = Cell(label="the paper's")
+PAPER = Setting(label="the paper's")
 
 
-def _thresholds(up: float, down: float) -> Cell:
+def _thresholds(up: float, down: float) -> Setting:
     policy = Probabilistic(up=up, down=down)
     setup = replace(PAPER.setup, policies=(policy,) * PAPER.setup.operators)
-    return Cell(label=f"up {up:g}, down {down:g}", setup=setup)
+    return Setting(label=f"up {up:g}, down {down:g}", setup=setup)
 
 
 OTHERS = (
@@ -53,14 +53,14 @@ OTHERS = (
     _thresholds(0.85, 0.55),
     _thresholds(0.9, 0.5),
     *(
-        Cell(
+        Setting(
             label=f"every {n} steps" if n > 1 else "every step",
             setup=replace(PAPER.setup, period=n),
         )
         for n in (1, 2, 10, 20)
     ),
-    Cell(label="trials spread", setup=replace(PAPER.setup, spread=True)),
-    *(Cell(label=f"load deviation {d:g}", deviation=d) for d in (DEVIATION / 2, DEVIATION * 2)),
+    Setting(label="trials spread", setup=replace(PAPER.setup, spread=True)),
+    *(Setting(label=f"load deviation {d:g}", deviation=d) for d in (DEVIATION / 2, DEVIATION * 2)),
 )
 
 
@@ -68,11 +68,15 @@ OTHERS = (
 class Scores:
     """Figures of one run.
 
-    ``accuracy`` mean over the steps of all instances over the ideal · ``local`` mean of the same of
-    each operator, ``highest`` and ``lowest`` of the middle operator · ``throughput`` what could be
-    processed of all records · ``lowest_throughput`` of the middle operator at its worst step ·
-    ``messages`` and ``actions`` per step · ``fewest`` instances of any operator at any step ·
-    ``lag`` steps by which the number of instances follows the load · ``peak`` most instances.
+    accuracy: mean over the steps of all instances over the ideal
+    local: mean of the same of each operator
+    highest, lowest: of the middle operator
+    throughput: what could be processed of all records
+    lowest_throughput: of the middle operator at its worst step
+    messages, actions: per step
+    fewest: instances of any operator at any step
+    lag: steps by which the number of instances follows the load
+    peak: most instances
     """
 
     accuracy: float
@@ -89,7 +93,7 @@ class Scores:
 
 
 def scores(course: Course) -> Scores:
-    """Of one run."""
+    """The figures of one run."""
     steps, operators = course.load.shape
     middle = operators // 2
     nodes = course.instances.sum(axis=1)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from penstock.decentralized.draws import Floats, Whole
 from penstock.papers.decentralized.evidence import Evidence
-from penstock.papers.thesis.figures import COLOURS, STYLE
+from penstock.papers.pictures import COLOURS, canvas
 from penstock.report.figure import GREY
 
-WIDTH, HEIGHT, DPI = 900, 300, 100
 BLUE, RED, GREEN = COLOURS[:3]
 CAPTIONS = {
     "figure-3.png": "Figure 3. Load, nodes and messages of the whole pipeline",
@@ -28,36 +22,23 @@ CAPTIONS = {
 
 
 def draw_all(found: Evidence, folder: Path) -> list[Path]:
-    """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw all pictures into a folder."""
     course = found.shown
     middle = course.load.shape[1] // 2
     paths = [folder / name for name in CAPTIONS]
-    with _figure(paths[0], 2, 1) as places:
+    with canvas(paths[0], 2) as places:
         _nodes(places, course.load.sum(axis=1), course.instances.sum(axis=1))
         _messages(places[1], course.messages.sum(axis=1))
-    with _figure(paths[1], 2, 1) as places:
+    with canvas(paths[1], 2) as places:
         _nodes(places, course.load[:, middle], course.instances[:, middle])
         _messages(places[1], course.messages[:, middle])
-    with _figure(paths[2], 1, 1) as places:
+    with canvas(paths[2], 1) as places:
         accuracy = course.instances[:, middle] / course.ideal[:, middle]
         share = course.throughput[:, middle] / course.load[:, middle]
         _accuracy(places[0], accuracy, share)
-    with _figure(paths[3], 1, 1) as places:
+    with canvas(paths[3], 1) as places:
         _traffic(places[0], found)
     return paths
-
-
-@contextmanager
-def _figure(path: Path, rows: int, columns: int) -> Iterator[list[Axes]]:
-    with mpl.rc_context(STYLE):
-        size = (WIDTH / DPI, HEIGHT * rows / DPI)
-        figure = Figure(figsize=size, dpi=DPI, facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
-        yield list(figure.subplots(rows, columns, squeeze=False).ravel())
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
 
 
 def _nodes(places: list[Axes], load: Floats, nodes: Whole) -> None:

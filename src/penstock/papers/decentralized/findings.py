@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.papers.decentralized import paper
+from penstock.papers.decentralized import published
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import mean
 from penstock.papers.decentralized.tables import fine
@@ -55,7 +55,7 @@ def _throughput(found: Evidence) -> Finding:
     return Finding(
         id="b",
         claim="Nearly all records can be processed, with dips when the load jumps",
-        paper=f"dips to {percent(paper.LOWEST_THROUGHPUT)} of one operator",
+        paper=f"dips to {percent(published.LOWEST_THROUGHPUT)} of one operator",
         ours=f"{100.0 * share.mean:.1f} % of all records; worst step of the middle operator "
         f"{fine(worst, 2)} of its load",
         verdict=bound(share.mean >= LEAST_THROUGHPUT),
@@ -82,7 +82,7 @@ def _delay(found: Evidence) -> Finding:
 
 def _follows(found: Evidence) -> Finding:
     lags = [run.lag for run in found.runs]
-    theirs = paper.NODES_PEAK_AT - paper.LOAD_PEAKS_AT
+    theirs = published.NODES_PEAK_AT - published.LOAD_PEAKS_AT
     median = float(np.median(lags))
     return Finding(
         id="d",
@@ -110,7 +110,7 @@ def _formulas(found: Evidence) -> Finding:
         id="f",
         claim="k new ones cost 2·min(k, n)·(|succs| + |preds|) + k messages, one that leaves "
         "2·(|succs| + |preds|)",
-        paper=f"{paper.FIRST_MESSAGES}; {paper.MOST_MESSAGES}",
+        paper=f"{published.FIRST_MESSAGES}; {published.MOST_MESSAGES}",
         ours=f"{found.compared:,} counts of messages, {found.differ} differ from the formulas",
         verdict=bound(found.differ == 0),
         why="",

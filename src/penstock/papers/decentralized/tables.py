@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.papers.decentralized import paper
+from penstock.papers.decentralized import published
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import PAPER, Scores, mean
 from penstock.report.grid import NONE, Grid, percent
@@ -14,7 +14,7 @@ from penstock.report.statistics import Estimate, estimate
 
 
 def all_tables(found: Evidence) -> list[Grid]:
-    """In the order of the paper."""
+    """All tables, in the order of the paper."""
     return [experiment(found), sensitivity(found), delays(found), traffic(found), large(found)]
 
 
@@ -26,20 +26,20 @@ def experiment(found: Evidence) -> Grid:
         least, most = (f"{value:.{decimals}f}" for value in (min(values), max(values)))
         return what, theirs, fine(mean(found.runs, figure), decimals), least, most
 
-    lag = paper.NODES_PEAK_AT - paper.LOAD_PEAKS_AT
+    lag = published.NODES_PEAK_AT - published.LOAD_PEAKS_AT
     return Grid(
         title="The experiment: five operators, seven instances each at first",
         header=("", "paper", "ours", "least", "most"),
         rows=(
             row("instances / ideal, mean of all steps", "accuracy", decimals=3),
             row("the same of each operator", "local", decimals=3),
-            row("highest of the middle operator", "highest", f"{paper.HIGHEST_ACCURACY:g}", 2),
-            row("lowest of it", "lowest", f"{paper.LOWEST_ACCURACY:g}", 2),
+            row("highest of the middle operator", "highest", f"{published.HIGHEST_ACCURACY:g}", 2),
+            row("lowest of it", "lowest", f"{published.LOWEST_ACCURACY:g}", 2),
             row("share of records that can be processed", "throughput", decimals=3),
             row("lowest of the middle operator", "lowest_throughput",
-                f"{paper.LOWEST_THROUGHPUT:g}", 2),
+                f"{published.LOWEST_THROUGHPUT:g}", 2),
             row("steps by which nodes follow the load", "lag", f"{lag}"),
-            row("most nodes", "peak", f"{paper.PEAK_NODES}", 0),
+            row("most nodes", "peak", f"{published.PEAK_NODES}", 0),
             row("messages a step", "messages"),
             row("instances announced or leaving a step", "actions", decimals=2),
         ),
@@ -85,7 +85,7 @@ def fine(found: Estimate, decimals: int) -> str:
 
 
 def delays(found: Evidence) -> Grid:
-    """From a change of the load to the right size."""
+    """A table of the steps from a change of the load to the right size."""
     rows = []
     for d in [*found.delays]:
         steps = np.array(d.steps)

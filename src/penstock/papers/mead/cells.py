@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.core.ports import Policy
-from penstock.papers.mead import paper
+from penstock.papers.mead import published
 from penstock.policies import create, parameters_of
 
 PERIOD = 60.0  # seconds between decisions [russo21, §VII]
@@ -17,7 +17,7 @@ MEAD, PLUS, FULL = "mead", "mead+", "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class MeadCell:
     """A policy on a trace: ``target`` of the mean or, with ``p95``, of the 95th percentile.
 
     ``window`` a single one of so many arrivals instead of the two that a policy uses by itself.
@@ -74,49 +74,51 @@ class Cell:
         return create(self.policy, parameters)
 
 
-def all_cells(*, extended: bool = False) -> tuple[Cell, ...]:
+def all_cells(*, extended: bool = False) -> tuple[MeadCell, ...]:
     """Tables I to III, the threshold policy, full CPU; ``extended`` also ``mead+``."""
     more = beyond() if extended else []
     return tuple(dict.fromkeys([*table_1(), *table_2(), *table_3(), *others(), *more]))
 
 
-def table_1() -> list[Cell]:
+def table_1() -> list[MeadCell]:
     """Targets of the mean."""
     return [
-        Cell(trace=trace, policy=model, target=target)
-        for trace, target in paper.TABLE_1
-        for model in paper.MODELS
+        MeadCell(trace=trace, policy=model, target=target)
+        for trace, target in published.TABLE_1
+        for model in published.MODELS
     ]
 
 
-def table_2() -> list[Cell]:
+def table_2() -> list[MeadCell]:
     """Targets of the 95th percentile."""
     return [
-        Cell(trace=trace, policy=model, target=target, p95=True)
-        for trace, target in paper.TABLE_2
+        MeadCell(trace=trace, policy=model, target=target, p95=True)
+        for trace, target in published.TABLE_2
         for model in ("mead-mg1", MEAD)
     ]
 
 
-def table_3() -> list[Cell]:
+def table_3() -> list[MeadCell]:
     """Single windows."""
     return [
-        Cell(trace=trace, policy=MEAD, target=target, window=window)
-        for (trace, target), windows in paper.TABLE_3.items()
+        MeadCell(trace=trace, policy=MEAD, target=target, window=window)
+        for (trace, target), windows in published.TABLE_3.items()
         for window in windows
     ]
 
 
-def beyond() -> list[Cell]:
+def beyond() -> list[MeadCell]:
     """``mead+`` with all targets that ``mead`` has."""
     return [
-        Cell(trace=cell.trace, policy=PLUS, target=cell.target, p95=cell.p95)
+        MeadCell(trace=cell.trace, policy=PLUS, target=cell.target, p95=cell.p95)
         for cell in [*table_1(), *table_2()]
         if cell.policy == MEAD
     ]
 
 
-def others() -> list[Cell]:
+def others() -> list[MeadCell]:
     """What has no target."""
     policies: Sequence[str] = ("cpu-threshold", FULL)
-    return [Cell(trace=trace, policy=policy) for trace in paper.TRACES for policy in policies]
+    return [
+        MeadCell(trace=trace, policy=policy) for trace in published.TRACES for policy in policies
+    ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.compare.processes import leave_if_stopping
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.papers.mead.cells import Cell
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.traces import arrivals
+from penstock.papers.running import CellRun, Outcomes
 from penstock.simulator.tuples import TupleEngine, log_analysis
 from penstock.workloads.pattern import Floats
 
@@ -21,13 +25,15 @@ CDF = np.geomspace(1e-4, 1e3, 141)  # response times in seconds, of the pictures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """Response times along parser → matcher, and the mean CPU share of all operators.
+class MeadOutcome:
+    """Response times along parser → matcher in seconds, and what they cost.
 
-    ``other`` mean response time along parser → counter · ``worst`` the share of all delay that
-    records of the worst twentieth of the minutes had · ``decisions`` and the CPU time that each
-    took · ``course`` time, response time and CPU share, in steps of ten seconds · ``below`` the
-    share of records with at most the response time of ``CDF``.
+    cpu: mean share of all operators, percent
+    other: mean response time along parser → counter
+    worst: the share of all delay that records of the worst twentieth of the minutes had
+    decision_seconds: CPU time of a decision
+    course: time, response time and CPU share, in steps of ten seconds
+    below: the share of records with at most the response time of ``CDF``
     """
 
     key: str
@@ -43,15 +49,40 @@ class Outcome:
     below: tuple[float, ...] = ()
 
 
-def run(
-    cell: Cell,
+MeadOutcomes = Outcomes[MeadOutcome]
+
+
+def groups(cells: Sequence[MeadCell], seeds: Sequence[int]) -> list[list[CellRun[MeadCell]]]:
+    """All runs, by trace and seed: those of a group share their windows, and so the fits.
+
+    So do all seeds of BC, which is why they follow one another. The first seed is detailed.
+    """
+    return [
+        [
+            CellRun(key=cell.key, cell=cell, seed=seed, detailed=seed == seeds[0])
+            for cell in cells
+            if cell.trace == trace
+        ]
+        for trace in dict.fromkeys(cell.trace for cell in cells)
+        for seed in seeds
+    ]
+
+
+def run(one: CellRun[MeadCell], *, seconds: float = math.inf) -> MeadOutcome:
+    """Run a cell on the first ``seconds`` of its trace."""
+    times = arrivals(one.cell.trace, one.seed, seconds)
+    return run_on(one.cell, one.seed, times, detailed=one.detailed, check=leave_if_stopping)
+
+
+def run_on(
+    cell: MeadCell,
     seed: int,
     times: Floats,
     *,
     detailed: bool = False,
     check: Callable[[], None] = lambda: None,
-) -> Outcome:
-    """One cell; the demands of the records are those of the seed, whatever the policy.
+) -> MeadOutcome:
+    """Run a cell on arrivals; the demands of the records are those of the seed, for any policy.
 
     ``detailed`` with what the pictures need · ``check`` is called before every decision and may
     raise to end the run.
@@ -74,7 +105,7 @@ def run(
     steps = list(engine.shares)
     engine.drain()
     begins, stays = engine.responses(SINK)
-    return Outcome(
+    return MeadOutcome(
         key=cell.key,
         seed=seed,
         mean=float(stays.mean()),

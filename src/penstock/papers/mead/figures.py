@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from penstock.papers.mead import models, paper
-from penstock.papers.mead.cells import Cell
-from penstock.papers.mead.experiment import CDF, Outcome
+from penstock.papers.mead import models, published
+from penstock.papers.mead.cells import MeadCell
+from penstock.papers.mead.experiment import CDF, MeadOutcome, MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.traces import arrivals
-from penstock.papers.pictures import canvas, words
-from penstock.papers.thesis.figures import COLOURS
+from penstock.papers.pictures import COLOURS, canvas, words
 from penstock.queueing.intervals import Intervals
 from penstock.report.figure import GREY
 from penstock.workloads.pattern import Floats
@@ -32,7 +30,7 @@ FIG_10 = (("bc", 0.5), ("lm", 7.0))
 class Shown:
     """What the pictures show: runs, the comparisons of Figure 3, and the traces of a seed."""
 
-    outcomes: Outcomes
+    outcomes: MeadOutcomes
     comparisons: Sequence[Comparison]
     seed: int
     seconds: float = math.inf
@@ -46,8 +44,7 @@ Draw = Callable[[Shown, Path], None]
 
 
 def draw_all(shown: Shown, folder: Path) -> list[Path]:
-    """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw all pictures into a folder."""
     drawn = []
     for number, draw in FIGURES.items():
         path = folder / f"figure-{number}.png"
@@ -91,7 +88,7 @@ def _figure_6(shown: Shown, path: Path) -> None:
 
 def _figure_7(shown: Shown, path: Path) -> None:
     with canvas(path, 1, 1) as places:
-        for trace, colour in zip(paper.TRACES, COLOURS, strict=False):
+        for trace, colour in zip(published.TRACES, COLOURS, strict=False):
             window = Intervals(np.diff(shown.arrivals(trace)))
             axes = places[0]
             axes.plot(window.lags, window.autocorrelation, color=colour, label=trace.upper())
@@ -105,8 +102,8 @@ def _figure_8(shown: Shown, path: Path) -> None:
     with canvas(path, 3, 2) as places:
         for row, (trace, target) in enumerate(FIG_8):
             runs = [
-                (paper.NAMES[model], _detailed(shown, trace, model, target))
-                for model in paper.MODELS
+                (published.NAMES[model], _detailed(shown, trace, model, target))
+                for model in published.MODELS
             ]
             _courses(places[2 * row : 2 * row + 2], runs, f"{trace.upper()}, target {target:g} s")
             places[2 * row].axhline(target, color=GREY, lw=1, ls=":")
@@ -114,7 +111,7 @@ def _figure_8(shown: Shown, path: Path) -> None:
 
 def _figure_9(shown: Shown, path: Path) -> None:
     with canvas(path, 3, 2) as places:
-        for row, trace in enumerate(paper.TRACES):
+        for row, trace in enumerate(published.TRACES):
             run = _detailed(shown, trace, "cpu-threshold", None)
             _courses(places[2 * row : 2 * row + 2], [("threshold", run)], trace.upper())
 
@@ -125,7 +122,7 @@ def _figure_10(shown: Shown, path: Path) -> None:
             for model, colour in zip(("mead-mg1", "mead"), COLOURS, strict=False):
                 run = _detailed(shown, trace, model, target, p95=True)
                 if run is not None:
-                    axes.plot(CDF, run.below, color=colour, label=paper.NAMES[model])
+                    axes.plot(CDF, run.below, color=colour, label=published.NAMES[model])
             axes.axvline(target, color=GREY, lw=1, ls=":")
             axes.axhline(0.95, color=GREY, lw=1, ls=":")
             axes.set_xscale("log")
@@ -137,13 +134,13 @@ def _figure_10(shown: Shown, path: Path) -> None:
 
 def _detailed(
     shown: Shown, trace: str, policy: str, target: float | None, p95: bool = False
-) -> Outcome | None:
-    cell = Cell(trace=trace, policy=policy, target=target, p95=p95)
-    return next((run for run in shown.outcomes.of(cell) if run.seed == shown.seed), None)
+) -> MeadOutcome | None:
+    cell = MeadCell(trace=trace, policy=policy, target=target, p95=p95)
+    return next((run for run in shown.outcomes.of(cell.key) if run.seed == shown.seed), None)
 
 
 def _courses(
-    places: Sequence[Axes], runs: Sequence[tuple[str, Outcome | None]], title: str
+    places: Sequence[Axes], runs: Sequence[tuple[str, MeadOutcome | None]], title: str
 ) -> None:
     for (label, run), colour in zip(runs, COLOURS, strict=False):
         if run is None or not run.course:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from penstock.papers.judging import Finding, bound
-from penstock.papers.mead import cells, models, paper
-from penstock.papers.mead.cells import FULL, MEAD, Cell
+from penstock.papers.mead import cells, models, published
+from penstock.papers.mead.cells import FULL, MEAD, MeadCell
+from penstock.papers.mead.experiment import MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
 from penstock.papers.mead.tables import met
 from penstock.report.grid import interval, number
 from penstock.report.statistics import Estimate, estimate
@@ -23,7 +23,7 @@ NEAR = 10.0  # points of CPU: about as much
 SUDDEN = 0.5  # of all delay in the worst twentieth of the minutes: it came at once
 
 
-def judge(outcomes: Outcomes, comparisons: Sequence[Comparison]) -> tuple[Finding, ...]:
+def judge(outcomes: MeadOutcomes, comparisons: Sequence[Comparison]) -> tuple[Finding, ...]:
     """All of them; those whose runs are missing are left out."""
     rules = (
         _mean_met,
@@ -39,35 +39,35 @@ def judge(outcomes: Outcomes, comparisons: Sequence[Comparison]) -> tuple[Findin
     return tuple(finding for finding in found if finding is not None)
 
 
-def _mean_met(outcomes: Outcomes) -> Finding | None:
+def _mean_met(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in cells.table_1() if c.policy == MEAD]
     claim = "MAP meets all nine targets of the mean"
     return _counted(outcomes, chosen, id="a", claim=claim, least=9, most=9)
 
 
-def _p95_met(outcomes: Outcomes) -> Finding | None:
+def _p95_met(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in cells.table_2() if c.policy == MEAD]
     claim = "MAP meets all six targets of the 95th percentile"
     return _counted(outcomes, chosen, id="b", claim=claim, least=6, most=6)
 
 
-def _mg1_misses(outcomes: Outcomes) -> Finding | None:
+def _mg1_misses(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in [*cells.table_1(), *cells.table_2()] if c.policy == "mead-mg1"]
     why = "To M/G/1 arrivals are independent: it sees no queue where there is one."
     claim = "M/G/1 misses all fifteen targets"
     return _counted(outcomes, chosen, id="c", claim=claim, least=0, most=0, why=why)
 
 
-def _kingman_misses(outcomes: Outcomes) -> Finding | None:
+def _kingman_misses(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in cells.table_1() if c.policy == "mead-kingman"]
     why = "It knows how variable the times are, not that short ones follow short ones."
     claim = "Kingman's formula misses at least eight of nine"
     return _counted(outcomes, chosen, id="d", claim=claim, least=0, most=1, why=why)
 
 
-def _saving(outcomes: Outcomes) -> Finding | None:
+def _saving(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in [*cells.table_1(), *cells.table_2()] if c.policy == MEAD]
-    used = [found for c in chosen if (found := outcomes.estimate(c, "cpu")) is not None]
+    used = [found for c in chosen if (found := outcomes.estimate(c.key, "cpu")) is not None]
     if len(used) < len(chosen):
         return None
     most, least = max(used, key=lambda e: e.mean), min(used, key=lambda e: e.mean)
@@ -85,7 +85,7 @@ def _saved(used: Estimate) -> str:
     return interval(Estimate(mean=100.0 - used.mean, half_width=used.half_width, count=used.count))
 
 
-def _one_window(outcomes: Outcomes) -> Finding | None:
+def _one_window(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in cells.table_3() if c.window == 100_000 and c.trace != "lm"]
     claim = "A single window of 100,000 misses the targets on SYNT and BC"
     return _counted(
@@ -93,26 +93,26 @@ def _one_window(outcomes: Outcomes) -> Finding | None:
     )
 
 
-def _by_window(outcomes: Outcomes) -> str:
+def _by_window(outcomes: MeadOutcomes) -> str:
     """The response times with windows of each length, beside the paper's."""
     words = []
-    for (trace, _), theirs in paper.TABLE_3.items():
+    for (trace, _), theirs in published.TABLE_3.items():
         same = [c for c in cells.table_3() if c.trace == trace]
-        means = ", ".join(number(e.mean) for c in same if (e := outcomes.estimate(c, "mean")))
-        published = ", ".join(f"{seconds:g}" for seconds, _ in theirs.values())
-        words.append(f"{trace.upper()} {means} s (paper {published})")
-    lengths = ", ".join(f"{length:,}" for length in next(iter(paper.TABLE_3.values())))
+        means = ", ".join(number(e.mean) for c in same if (e := outcomes.estimate(c.key, "mean")))
+        theirs_said = ", ".join(f"{seconds:g}" for seconds, _ in theirs.values())
+        words.append(f"{trace.upper()} {means} s (paper {theirs_said})")
+    lengths = ", ".join(f"{length:,}" for length in next(iter(published.TABLE_3.values())))
     return f"With windows of {lengths}: {'; '.join(words)}."
 
 
-def _threshold(outcomes: Outcomes) -> Finding | None:
+def _threshold(outcomes: MeadOutcomes) -> Finding | None:
     """Faster than the simple models at about the CPU that it had in the paper."""
     words, good = [], True
-    for trace, (theirs, cpu) in paper.THRESHOLD.items():
-        cell = Cell(trace=trace, policy="cpu-threshold")
+    for trace, (theirs, cpu) in published.THRESHOLD.items():
+        cell = MeadCell(trace=trace, policy="cpu-threshold")
         simple = [c for c in cells.table_1() if c.trace == trace and c.policy != MEAD]
-        response, used = outcomes.estimate(cell, "mean"), outcomes.estimate(cell, "cpu")
-        others = [found.mean for c in simple if (found := outcomes.estimate(c, "mean"))]
+        response, used = outcomes.estimate(cell.key, "mean"), outcomes.estimate(cell.key, "cpu")
+        others = [found.mean for c in simple if (found := outcomes.estimate(c.key, "mean"))]
         if response is None or used is None or len(others) < len(simple):
             return None
         good &= response.mean < min(others) and abs(used.mean - cpu) <= NEAR
@@ -130,12 +130,12 @@ def _threshold(outcomes: Outcomes) -> Finding | None:
     )
 
 
-def _other_path(outcomes: Outcomes) -> Finding | None:
+def _other_path(outcomes: MeadOutcomes) -> Finding | None:
     chosen = [c for c in cells.table_1() if c.policy == MEAD]
     shares = [
         found.mean / c.target
         for c in chosen
-        if c.target is not None and (found := outcomes.estimate(c, "other")) is not None
+        if c.target is not None and (found := outcomes.estimate(c.key, "other")) is not None
     ]
     if len(shares) < len(chosen):
         return None
@@ -174,8 +174,8 @@ def _uncorrelated(comparisons: Sequence[Comparison]) -> Finding | None:
 
 
 def _counted(
-    outcomes: Outcomes,
-    chosen: Iterable[Cell],
+    outcomes: MeadOutcomes,
+    chosen: Iterable[MeadCell],
     *,
     id: str,
     claim: str,
@@ -202,13 +202,13 @@ def _counted(
     )
 
 
-def _cause(outcomes: Outcomes, missed: Sequence[Cell]) -> str:
+def _cause(outcomes: MeadOutcomes, missed: Sequence[MeadCell]) -> str:
     """Why targets were missed, as far as the runs tell: little CPU when much came at once."""
     words = []
     for trace in dict.fromkeys(cell.trace for cell in missed):
         here = [cell for cell in missed if cell.trace == trace]
-        shares = [found.mean for c in here if (found := outcomes.estimate(c, "worst"))]
-        full = outcomes.estimate(Cell(trace=trace, policy=FULL), here[0].figure)
+        shares = [found.mean for c in here if (found := outcomes.estimate(c.key, "worst"))]
+        full = outcomes.estimate(MeadCell(trace=trace, policy=FULL).key, here[0].figure)
         if full is None or full.mean > min(c.target or 0.0 for c in here):
             continue
         if min(shares) >= SUDDEN:
@@ -220,6 +220,6 @@ def _cause(outcomes: Outcomes, missed: Sequence[Cell]) -> str:
     return " ".join(words)
 
 
-def _said(outcomes: Outcomes, cell: Cell) -> str:
-    found = outcomes.estimate(cell, cell.figure)
+def _said(outcomes: MeadOutcomes, cell: MeadCell) -> str:
+    found = outcomes.estimate(cell.key, cell.figure)
     return f"{cell.trace.upper()} {cell.figure} {interval(found)} s of {number(cell.target)} s"

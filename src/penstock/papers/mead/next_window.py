@@ -110,7 +110,10 @@ class Median:
 
 
 def median(values: Floats, together: int) -> Median:
-    """By a bootstrap of runs of ``together`` neighbours, as those that overlap are alike."""
+    """The median, with an interval by a bootstrap.
+
+    It draws runs of ``together`` neighbours, as those that overlap are alike.
+    """
     count = len(values)
     rng = np.random.default_rng(SEED)
     begins = rng.integers(0, count, (RESAMPLES, -(-count // together)))
@@ -146,7 +149,7 @@ def failures(chosen: Sequence[Case]) -> list[str]:
 def table(
     found: Sequence[Case], reading: Reading, step: int = STEP, *, window: int = WINDOW
 ) -> Grid:
-    """One reading of the utilisation, windows that begin every ``step`` arrivals."""
+    """A table of one reading of the utilisation, windows that begin every ``step`` arrivals."""
     rows, notes = [], []
     together = max(1, window // step)
     for load in sorted({case.load for case in found}):

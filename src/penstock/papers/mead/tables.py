@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from penstock.papers.mead import cells, models, paper
-from penstock.papers.mead.cells import MEAD, Cell
+from penstock.papers.mead import cells, models, published
+from penstock.papers.mead.cells import MEAD, MeadCell
+from penstock.papers.mead.experiment import MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.papers.mead.runner import Outcomes
 from penstock.report.grid import Grid, interval, number, percent, printed
 from penstock.report.statistics import estimate
 
@@ -16,9 +16,9 @@ MISSED = "!"  # beside a response time above its target
 
 
 def all_tables(
-    outcomes: Outcomes, comparisons: Sequence[Comparison], *, extended: bool = False
+    outcomes: MeadOutcomes, comparisons: Sequence[Comparison], *, extended: bool = False
 ) -> list[Grid]:
-    """In the order of the paper, then what it does not have."""
+    """All tables in the order of the paper, then what it does not have."""
     return [
         predictions(comparisons),
         table_1(outcomes),
@@ -50,52 +50,52 @@ def predictions(comparisons: Sequence[Comparison]) -> Grid:
     )
 
 
-def table_1(outcomes: Outcomes) -> Grid:
+def table_1(outcomes: MeadOutcomes) -> Grid:
     """Targets of the mean."""
     rows = [
-        _row(outcomes, cell, paper.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
+        _row(outcomes, cell, published.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_1()
     ]
     return _grid("Table I: targets of the mean response time", rows)
 
 
-def table_2(outcomes: Outcomes) -> Grid:
+def table_2(outcomes: MeadOutcomes) -> Grid:
     """Targets of the 95th percentile."""
     rows = [
-        _row(outcomes, cell, paper.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
+        _row(outcomes, cell, published.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_2()
     ]
     return _grid("Table II: targets of the 95th percentile", rows)
 
 
-def table_3(outcomes: Outcomes) -> Grid:
+def table_3(outcomes: MeadOutcomes) -> Grid:
     """Single windows."""
     rows = []
     for cell in cells.table_3():
-        theirs = paper.TABLE_3[cell.trace, float(cell.target or 0)][cell.window or 0]
+        theirs = published.TABLE_3[cell.trace, float(cell.target or 0)][cell.window or 0]
         row = _row(outcomes, cell, theirs)
         rows.append((row[0], f"{cell.window:,}", *row[2:]))
     return _grid("Table III: a single window of so many arrivals", rows, second="window")
 
 
-def others(outcomes: Outcomes) -> Grid:
+def others(outcomes: MeadOutcomes) -> Grid:
     """The threshold policy, and full CPU."""
     rows = []
     for cell in cells.others():
-        theirs = paper.THRESHOLD.get(cell.trace) if cell.policy == "cpu-threshold" else None
+        theirs = published.THRESHOLD.get(cell.trace) if cell.policy == "cpu-threshold" else None
         row = _row(outcomes, cell, theirs)
         rows.append((*row[:2], "", *row[3:]))
     return replace(_grid("Without a target", rows), notes=())
 
 
-def beyond(outcomes: Outcomes) -> Grid:
+def beyond(outcomes: MeadOutcomes) -> Grid:
     """``mead+`` beside ``mead``."""
     rows, kept = [], [0, 0]
     for plus in cells.beyond():
         both = (replace(plus, policy=MEAD), plus)
         row = [plus.trace.upper(), plus.wanted]
         for place, cell in enumerate(both):
-            row += [_response(outcomes, cell), interval(outcomes.estimate(cell, "cpu"))]
+            row += [_response(outcomes, cell), interval(outcomes.estimate(cell.key, "cpu"))]
             kept[place] += bool(met(outcomes, cell))
         rows.append(tuple(row))
     return Grid(
@@ -107,12 +107,12 @@ def beyond(outcomes: Outcomes) -> Grid:
     )
 
 
-def worst(outcomes: Outcomes) -> Grid:
+def worst(outcomes: MeadOutcomes) -> Grid:
     """How much of the delay comes at once."""
     rows = []
     for cell in [*cells.table_1(), *cells.table_2()]:
         if cell.policy == MEAD:
-            found = outcomes.estimate(cell, "worst")
+            found = outcomes.estimate(cell.key, "worst")
             share = percent(found.mean) if found is not None else "–"
             rows.append((cell.trace.upper(), cell.wanted, share))
     return Grid(
@@ -123,27 +123,29 @@ def worst(outcomes: Outcomes) -> Grid:
     )
 
 
-def met(outcomes: Outcomes, cell: Cell) -> bool | None:
+def met(outcomes: MeadOutcomes, cell: MeadCell) -> bool | None:
     """Whether the mean over the seeds keeps the target; ``None`` where nothing was run."""
-    found = outcomes.estimate(cell, cell.figure)
+    found = outcomes.estimate(cell.key, cell.figure)
     return None if found is None or cell.target is None else found.mean <= cell.target
 
 
-def _row(outcomes: Outcomes, cell: Cell, theirs: paper.Figures | None) -> tuple[str, ...]:
+def _row(
+    outcomes: MeadOutcomes, cell: MeadCell, theirs: published.Figures | None
+) -> tuple[str, ...]:
     return (
         cell.trace.upper(),
-        paper.NAMES.get(cell.policy, "full CPU"),
+        published.NAMES.get(cell.policy, "full CPU"),
         number(cell.target),
         printed(theirs[0]) if theirs else "–",
         _response(outcomes, cell),
         printed(theirs[1]) if theirs else "–",
-        interval(outcomes.estimate(cell, "cpu")),
+        interval(outcomes.estimate(cell.key, "cpu")),
     )
 
 
-def _response(outcomes: Outcomes, cell: Cell) -> str:
+def _response(outcomes: MeadOutcomes, cell: MeadCell) -> str:
     mark = f" {MISSED}" if met(outcomes, cell) is False else ""
-    return interval(outcomes.estimate(cell, cell.figure)) + mark
+    return interval(outcomes.estimate(cell.key, cell.figure)) + mark
 
 
 def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Grid:
@@ -156,7 +158,7 @@ def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Gri
     )
 
 
-def costs(outcomes: Outcomes) -> Grid:
+def costs(outcomes: MeadOutcomes) -> Grid:
     """CPU time of a decision, by policy, over all its runs."""
     by_policy: dict[str, list[tuple[float, int]]] = {}
     keys = {cell.key: cell.policy for cell in cells.all_cells(extended=True)}
@@ -167,14 +169,14 @@ def costs(outcomes: Outcomes) -> Grid:
     for policy, found in by_policy.items():
         count = sum(n for _, n in found)
         mean = sum(seconds * n for seconds, n in found) / count
-        rows.append((paper.NAMES[policy], f"{count:,}", f"{1e3 * mean:.1f}"))
+        rows.append((published.NAMES[policy], f"{count:,}", f"{1e3 * mean:.1f}"))
     return Grid(
         title="Cost of a decision",
         header=("model", "decisions", "ms of CPU"),
         rows=tuple(rows),
         notes=(
             "the paper: "
-            + "; ".join(f"{what} {seconds}" for what, seconds in paper.COSTS.items())
+            + "; ".join(f"{what} {seconds}" for what, seconds in published.COSTS.items())
             + "; fits of a window are made once here, whatever the target",
         ),
     )

@@ -2,15 +2,15 @@
 
 ::
 
-    paper       what was published
+    published   what the thesis reports
     cells       the same experiments as cells of a bench
-    tables      ours beside the paper's
-    accuracy    how far ours are from the paper's
-    findings    what the thesis concludes, judged on our figures
+    experiment  what is run, and everything that is made of it
+    tables      ours beside the thesis's; convergence: Table 7.19
+    accuracy    how far ours are from the thesis's
+    findings    what the thesis concludes, judged on our figures; mechanisms: why it is so
     improved    the improved auto-scalers against their originals
     figures     the pictures
-    extended    what the thesis leaves for the future
-    page        all of it as one HTML page
-    document    all of it as docs/results/thesis.md
-    command     what is run, in which order, into which folder
+    extended    what the thesis leaves for the future, and its tables
+    document    all of it as docs/results/thesis.md, as a page and as JSON
+    paper       hands these to the harness
 """

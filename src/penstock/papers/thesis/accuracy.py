@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.papers.thesis.paper import Figure
+from penstock.papers.thesis.published import Figure
 from penstock.papers.thesis.tables import Compared, Line
 from penstock.report.grid import Grid, interval, percent, printed
 
@@ -27,9 +27,10 @@ _COUNTED: tuple[tuple[Figure, str, bool], ...] = (
 class Accuracy:
     """One figure over all published cells.
 
-    ``factor`` whether distances are factors max(ours/paper, paper/ours), else relative errors
-    |ours − paper| / paper · ``near`` the share within ×2, or within 25 % · ``worst`` the cell
-    that is farthest off, with its distance.
+    factor: whether distances are factors max(ours/paper, paper/ours), else relative errors
+        |ours − paper| / paper
+    near: the share within ×2, or within 25 %
+    worst, farthest: the cell that is farthest off, and its distance
     """
 
     figure: Figure

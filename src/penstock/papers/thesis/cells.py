@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.compare.cell import THESIS_GUARDS, Cell
-from penstock.papers.thesis import paper
+from penstock.papers.thesis import published
 from penstock.policies import POLICIES
 from penstock.simulator import queries
 
@@ -101,26 +101,26 @@ def has_strict(policy: str) -> bool:
     return "strict" in POLICIES[policy].parameters
 
 
-def of_row(row: paper.Row) -> Cell:
+def of_row(row: published.Row) -> Cell:
     """The cell of a published row, run exactly as the thesis did."""
     return cell(row.query, row.workload, row.policy, row.value, strict=True)
 
 
-def of_convergence(row: paper.ConvergenceRow) -> Cell:
+def of_convergence(row: published.ConvergenceRow) -> Cell:
     """The cell of a row of Table 7.19."""
     return chosen(row.query, "convergence", row.policy)
 
 
 def chosen(query: str, workload: str, policy: str) -> Cell:
     """An auto-scaler with the parameter that the thesis chose, run exactly as there."""
-    return cell(query, workload, policy, paper.CHOSEN[policy], strict=True)
+    return cell(query, workload, policy, published.CHOSEN[policy], strict=True)
 
 
 def of_table(id: str) -> list[Cell]:
     """The cells of a table; those that the thesis could not run are run here."""
-    if id == paper.CONVERGENCE_ID:
-        return [of_convergence(row) for row in paper.CONVERGENCE]
-    return [of_row(row) for row in paper.TABLES[id].rows]
+    if id == published.CONVERGENCE_ID:
+        return [of_convergence(row) for row in published.CONVERGENCE]
+    return [of_row(row) for row in published.TABLES[id].rows]
 
 
 def of_improved() -> list[Cell]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells, paper
+from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import NONE, Grid, number, percent
 from penstock.report.statistics import Estimate, estimate
@@ -36,7 +36,7 @@ def rest(key: str, stage: int, results: Results) -> Rest:
 
 
 def grid(
-    results: Results, title: str, rows: Sequence[tuple[str, str, paper.ConvergenceRow | None]]
+    results: Results, title: str, rows: Sequence[tuple[str, str, published.ConvergenceRow | None]]
 ) -> Grid:
     """Label, key and published row of each line."""
     texts = []
@@ -59,15 +59,15 @@ def table(results: Results) -> Grid:
     """Table 7.19 with ours beside it."""
     rows = [
         (f"{row.query.upper()} {row.name}", cells.of_convergence(row).key, row)
-        for row in paper.CONVERGENCE
+        for row in published.CONVERGENCE
     ]
-    return grid(results, f"Table {paper.CONVERGENCE_ID}: {paper.CONVERGENCE_TITLE}", rows)
+    return grid(results, f"Table {published.CONVERGENCE_ID}: {published.CONVERGENCE_TITLE}", rows)
 
 
 def document(results: Results) -> dict[str, Any]:
     """Plain values for ``--json``."""
     rows = []
-    for row in paper.CONVERGENCE:
+    for row in published.CONVERGENCE:
         key = cells.of_convergence(row).key
         ours = [rest(key, stage, results) for stage in (1, 2)]
         rows.append(
@@ -92,14 +92,14 @@ def document(results: Results) -> dict[str, Any]:
             }
         )
     return {
-        "id": paper.CONVERGENCE_ID,
-        "title": paper.CONVERGENCE_TITLE,
+        "id": published.CONVERGENCE_ID,
+        "title": published.CONVERGENCE_TITLE,
         "seeds": len(results.seeds),
         "rows": rows,
     }
 
 
-def _printed(row: paper.ConvergenceRow, stage: int) -> str:
+def _printed(row: published.ConvergenceRow, stage: int) -> str:
     if not row.stages:
         return NONE
     found = row.stages[stage - 1]

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.compare.cell import THESIS_GUARDS, Cell
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells, extended_tables, paper
+from penstock.papers.thesis import cells, extended_tables, published
 from penstock.report.grid import Grid
 from penstock.simulator import queries
 
@@ -171,9 +171,9 @@ def week() -> list[Cell]:
 def every_table() -> list[Cell]:
     """The repaired, the improved and the missing auto-scalers in every scene of the tables."""
     scenes = dict.fromkeys(
-        (row.query, row.workload) for table in paper.TABLES.values() for row in table.rows
+        (row.query, row.workload) for table in published.TABLES.values() for row in table.rows
     )
-    scenes |= dict.fromkeys((row.query, "convergence") for row in paper.CONVERGENCE)
+    scenes |= dict.fromkeys((row.query, "convergence") for row in published.CONVERGENCE)
     return [cells.cell(*scene, policy) for scene in scenes for policy in (*EVERY, LEFT_OUT)]
 
 

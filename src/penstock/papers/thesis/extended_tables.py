@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells, convergence, paper
+from penstock.papers.thesis import cells, convergence, published
 from penstock.papers.thesis.tables import Compared, Line, compare, measured
 from penstock.report.grid import Grid, interval, number, percent
 from penstock.report.statistics import Difference
@@ -85,7 +85,7 @@ def distances(results: Results) -> list[Grid]:
 
 
 def limits(results: Results) -> list[Grid]:
-    """With and without the limit, paired."""
+    """A table of what changes without the limit, paired by seed."""
     rows = []
     for cell in results.cells:
         free = f"{cell.key}-free"
@@ -95,7 +95,7 @@ def limits(results: Results) -> list[Grid]:
         latency = results.paired(free, cell.key, LATENCY)
         rows.append(
             (
-                f"{cell.query.upper()} {cell.workload} {paper.NAMES[cell.policy]}",
+                f"{cell.query.upper()} {cell.workload} {published.NAMES[cell.policy]}",
                 number(_mean(results, cell.key, SLOTS)),
                 _marked(slots),
                 number(_mean(results, cell.key, LATENCY)),
@@ -110,11 +110,11 @@ def limits(results: Results) -> list[Grid]:
 def best_values(results: Results) -> list[Grid]:
     """The fastest and the most frugal value of each auto-scaler on each query and workload."""
     grids = []
-    for policy, name in paper.NAMES.items():
+    for policy, name in published.NAMES.items():
         rows = []
         for title, group in _by_scene(results.cells).items():
             mine = {_value(c): c.key for c in group if c.policy == policy}
-            chosen = mine[paper.CHOSEN[policy]]
+            chosen = mine[published.CHOSEN[policy]]
             latency = {value: _mean(results, key, LATENCY) for value, key in mine.items()}
             slots = {value: _mean(results, key, SLOTS) for value, key in mine.items()}
             fastest = min(mine, key=lambda v: latency[v])
@@ -123,7 +123,10 @@ def best_values(results: Results) -> list[Grid]:
             rows.append(
                 (
                     title,
-                    *(_choice(v, slots, latency) for v in (paper.CHOSEN[policy], fastest, frugal)),
+                    *(
+                        _choice(v, slots, latency)
+                        for v in (published.CHOSEN[policy], fastest, frugal)
+                    ),
                 )
             )
         header = ("value: slots, latency s", "the thesis's", "fastest", "frugal")
@@ -134,7 +137,7 @@ def best_values(results: Results) -> list[Grid]:
 def every_table(results: Results, *, policies: Sequence[str]) -> list[Grid]:
     """The thesis's tables with the repaired and improved auto-scalers below the thesis's."""
     grids = []
-    for id in paper.TABLES:
+    for id in published.TABLES:
         table = compare(id, results)
         scenes = dict.fromkeys((line.query, line.workload) for line in table.lines)
         several = len(scenes) > 1
@@ -156,9 +159,9 @@ def every_table(results: Results, *, policies: Sequence[str]) -> list[Grid]:
             lines += [*own[:-1], *more, own[-1]]  # the oracle last
         wider = Compared(id=id, title=table.title, lines=tuple(lines), seeds=table.seeds)
         grids.append(wider.compact())
-    for query in dict.fromkeys(row.query for row in paper.CONVERGENCE):
+    for query in dict.fromkeys(row.query for row in published.CONVERGENCE):
         rows = [(p, cells.cell(query, "convergence", p).key, None) for p in policies]
-        title = f"Table {paper.CONVERGENCE_ID}, query {query[1:]}"
+        title = f"Table {published.CONVERGENCE_ID}, query {query[1:]}"
         grids.append(convergence.grid(results, title, rows))
     return grids
 

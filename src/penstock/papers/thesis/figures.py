@@ -5,36 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from penstock.compare.results import Results
 from penstock.compare.trace import Trace
-from penstock.papers.thesis import cells, paper
+from penstock.papers.pictures import COLOURS, DPI, canvas
+from penstock.papers.thesis import cells, published
 from penstock.report.figure import GREY, INK
 
-WIDTH, HEIGHT, DPI = 900, 380, 100
+HEIGHT = 380  # pixels of a panel
 What = Literal["slots", "latency"]
-# Okabe and Ito's colours: told apart with any kind of colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-BY_POLICY: Mapping[str, str] = dict(zip(paper.NAMES, COLOURS, strict=False))
-STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.edgecolor": "#cbd2d9",
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "legend.frameon": False,
-}
+BY_POLICY: Mapping[str, str] = dict(zip(published.NAMES, COLOURS, strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +51,7 @@ class Drawing:
 
 def _swept(id: str, table: str) -> Drawing:
     """Slots over time for each value of a parameter."""
-    printed = paper.TABLES[table]
+    printed = published.TABLES[table]
     lines = tuple(
         (printed.label(row), cells.of_row(row).key, colour)
         for row, colour in zip(printed.rows, COLOURS, strict=False)
@@ -84,7 +68,7 @@ def _all(id: str, what: What, *scenes: str, note: str = "") -> Drawing:
         query, workload = scene.split()
         lines = tuple(
             (name, cells.chosen(query, workload, policy).key, BY_POLICY[policy])
-            for policy, name in paper.NAMES.items()
+            for policy, name in published.NAMES.items()
         )
         panels.append(Panel(title=f"query {query[1:]}, {workload}", what=what, lines=lines))
     caption = f"{what.capitalize()}: " + "; ".join(panel.title for panel in panels) + note
@@ -117,34 +101,24 @@ def drawings() -> list[Drawing]:
     ]
 
 
-def draw_all(results: Results, folder: Path) -> list[Drawing]:
-    """Draw every figure whose cells were run; returns those."""
+def draw_all(results: Results, folder: Path) -> list[Path]:
+    """Draw every figure whose cells were run into a folder."""
     known = {cell.key for cell in results.cells}
     found = [drawing for drawing in drawings() if drawing.keys <= known]
-    if found:
-        folder.mkdir(parents=True, exist_ok=True)
-    for drawing in found:
-        draw(drawing, results, folder / drawing.file)
-    return found
+    return [draw(drawing, results, folder / drawing.file) for drawing in found]
 
 
 def draw(drawing: Drawing, results: Results, path: Path) -> Path:
     """One figure, with the load in the background."""
-    with mpl.rc_context(STYLE):
-        size = (WIDTH / DPI, HEIGHT * len(drawing.panels) / DPI)
-        figure = Figure(figsize=size, dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
-        axes = figure.subplots(len(drawing.panels), 1, squeeze=False)[:, 0]
+    panels = len(drawing.panels)
+    with canvas(path, panels, height=HEIGHT, constrained=False) as axes:
         for panel, place in zip(drawing.panels, axes, strict=True):
             _panel(place, panel, results)
         axes[0].set_title(f"Figure {drawing.id}", loc="right", color=GREY, fontsize=9)
-        margin = 0.42 / size[1]
-        figure.subplots_adjust(
-            left=0.06, right=0.985, top=1 - 0.32 / size[1], bottom=margin, hspace=0.28
+        inches = HEIGHT * panels / DPI
+        axes[0].figure.subplots_adjust(
+            left=0.06, right=0.985, top=1 - 0.32 / inches, bottom=0.42 / inches, hspace=0.28
         )
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
     return path
 
 

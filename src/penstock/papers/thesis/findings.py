@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from penstock.compare.cell import Cell
 from penstock.compare.results import Results
-from penstock.papers.judging import Part, Rule, at_least, bound, lower
-from penstock.papers.thesis import cells, paper
+from penstock.papers.judging import Finding, Part, Rule, at_least, bound, lower
+from penstock.papers.judging import judge as judge_by
+from penstock.papers.thesis import cells, mechanisms, published
 from penstock.papers.thesis.convergence import rest
 from penstock.report.grid import interval, number, percent
 
@@ -23,7 +24,7 @@ DRAINED = 60.0  # seconds; a median above it means that half of the time the que
 FEW = 1 / 3  # of the actions at target 0.7 are "all but none"
 BLOWN_UP = 2.0  # times the repaired size
 LATENCY, SLOTS = "latency_mean", "slots_mean"
-_NAMES = paper.NAMES
+_NAMES = published.NAMES
 
 
 def _keys(query: str, workload: str) -> dict[str, str]:
@@ -151,7 +152,7 @@ def _g(results: Results) -> Iterator[Part]:
 def _h(results: Results) -> Iterator[Part]:
     """No auto-scaler comes to rest in stage 1 in more than half of the seeds, of those that the
     thesis could run; DS2 and HPA-CPU do in stage 2 of Q1 in more than half of them."""
-    ran = [(row.query, row.policy) for row in paper.CONVERGENCE if row.stages]
+    ran = [(row.query, row.policy) for row in published.CONVERGENCE if row.stages]
     yield Part.of("stage 1", (_rest(results, q, p, 1, wanted=False) for q, p in ran))
     yield Part.of("stage 2", (_rest(results, "q1", p, 2, wanted=True) for p in ("ds2", "hpa-cpu")))
 
@@ -212,7 +213,7 @@ def _j(results: Results) -> Iterator[Part]:
 
 
 def _convergence() -> list[Cell]:
-    return [cells.of_convergence(row) for row in paper.CONVERGENCE]
+    return [cells.of_convergence(row) for row in published.CONVERGENCE]
 
 
 RULES: Sequence[Rule] = (
@@ -290,3 +291,8 @@ RULES: Sequence[Rule] = (
         parts=_j,
     ),
 )
+
+
+def judge(results: Results) -> list[Finding]:
+    """All findings whose cells were run."""
+    return judge_by(results, RULES, mechanisms.why)

@@ -67,7 +67,7 @@ def duels(results: Results) -> list[Duel]:
 
 
 def duel(results: Results, query: str, workload: str, new: str, old: str) -> Duel:
-    """One cell."""
+    """A new auto-scaler against its original in one cell."""
     a, b = (cells.cell(query, workload, policy).key for policy in (new, old))
     return Duel(
         query=query,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compare.results import Results
-from penstock.papers.thesis import cells, paper
-from penstock.papers.thesis.paper import FIGURES, Figure
+from penstock.papers.thesis import cells, published
+from penstock.papers.thesis.published import FIGURES, Figure
 from penstock.report.grid import Grid, interval, number, printed
 from penstock.report.statistics import Estimate
 
@@ -121,7 +121,7 @@ class Compared:
 
 def compare(id: str, results: Results) -> Compared:
     """A table of the thesis beside our runs of it."""
-    table = paper.TABLES[id]
+    table = published.TABLES[id]
     lines: list[Line] = []
     for number_, row in enumerate(table.rows):
         lines.append(line(table.label(row), row, results))
@@ -134,7 +134,7 @@ def compare(id: str, results: Results) -> Compared:
     return Compared(id=id, title=table.title, lines=tuple(lines), seeds=len(results.seeds))
 
 
-def line(label: str, row: paper.Row, results: Results) -> Line:
+def line(label: str, row: published.Row, results: Results) -> Line:
     """A published row beside our runs of it."""
     key = cells.of_row(row).key
     return Line(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.papers.geo.simulated import paper
+from penstock.papers.geo.simulated import published
 from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import DELAY, Case, study_spec
 
@@ -32,18 +32,18 @@ class Condition:
 
     @property
     def words(self) -> str:
-        """For a table."""
+        """The network in words, for a table."""
         if self.delayed == HALF:
-            return paper.CASES[self.case]
+            return published.CASES[self.case]
         return f"{1e3 * self.delay:.0f} ms on {self.delayed:.0%}"
 
     def spec(self, seed: int) -> GeoSpec:
-        """Of the simulator."""
+        """The set-up of the simulator."""
         return study_spec(self.job, self.case, delayed=self.delayed, delay=self.delay, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class GeoCell:
     """A condition with every level of parallelism in turn, or with an auto-scaler."""
 
     condition: Condition
@@ -58,7 +58,7 @@ class Cell:
 def studied() -> list[Condition]:
     """Figures 6 to 9: three jobs, three networks."""
     cases: tuple[Case, ...] = ("none", "fixed", "jitter")
-    return [Condition(job=job, case=case) for job in paper.JOBS for case in cases]
+    return [Condition(job=job, case=case) for job in published.JOBS for case in cases]
 
 
 def mostly_delayed() -> list[Condition]:
@@ -68,11 +68,11 @@ def mostly_delayed() -> list[Condition]:
     ]
 
 
-def all_cells() -> list[Cell]:
+def all_cells() -> list[GeoCell]:
     """All levels, Gesscale and ``gesscale+`` under all conditions."""
     scalers: tuple[Scaler, ...] = ("levels", "gesscale", "gesscale+")
     return [
-        Cell(condition=condition, scaler=scaler)
+        GeoCell(condition=condition, scaler=scaler)
         for condition in [*studied(), *mostly_delayed()]
         for scaler in scalers
     ]

@@ -8,11 +8,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition
-from penstock.papers.geo.simulated.runner import Outcomes, mean
-from penstock.papers.pictures import canvas, words
-from penstock.papers.thesis.figures import COLOURS
+from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
+from penstock.papers.pictures import COLOURS, canvas, words
 from penstock.report.figure import GREY
 from penstock.simulator.geo.setups import NODES, RATE
 
@@ -20,12 +19,11 @@ MEASURED, SIMPLE, PLUS, HELD = "black", COLOURS[1], COLOURS[0], COLOURS[3]
 LEVELS = np.arange(1, NODES + 1)
 
 
-def draw_all(outcomes: Outcomes, folder: Path) -> list[Path]:
-    """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_all(outcomes: GeoOutcomes, folder: Path) -> list[Path]:
+    """Draw all pictures into a folder."""
     drawn = [folder / "figure-6.png"]
     _busyness(outcomes, drawn[0])
-    for case, number in paper.FIGURES.items():
+    for case, number in published.FIGURES.items():
         drawn.append(folder / f"figure-{number}.png")
         chosen = [c for c in cells.studied() if c.case == case]
         with canvas(drawn[-1], 1, 3, height=280) as places:
@@ -36,7 +34,7 @@ def draw_all(outcomes: Outcomes, folder: Path) -> list[Path]:
     return drawn
 
 
-def _busyness(outcomes: Outcomes, path: Path) -> None:
+def _busyness(outcomes: GeoOutcomes, path: Path) -> None:
     """From the least to the most busy instance at every level; a mark for the first one."""
     chosen = [c for c in cells.studied() if c.case == "none"]
     with canvas(path, 1, 3, height=260) as places:
@@ -53,10 +51,10 @@ def _busyness(outcomes: Outcomes, path: Path) -> None:
             axes.set_ylim(0, 1.05)
             axes.legend(fontsize=8, loc="lower left")
             _levels(axes)
-            words(axes, paper.JOBS[condition.job], "instances", "busy share")
+            words(axes, published.JOBS[condition.job], "instances", "busy share")
 
 
-def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
+def _throughput(outcomes: GeoOutcomes, condition: Condition, axes: Axes) -> None:
     rates = np.array([[x.rate for x in outcomes.level(condition, n)] for n in LEVELS.tolist()])
     _rates(axes, rates / 1e3)
     axes.axhline(RATE / 1e3, color=GREY, lw=1, ls="--")
@@ -73,11 +71,11 @@ def _throughput(outcomes: Outcomes, condition: Condition, axes: Axes) -> None:
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8, loc="lower right")
     _levels(axes)
-    title = f"{paper.JOBS[condition.job]}, {paper.CASES[condition.case]}"
+    title = f"{published.JOBS[condition.job]}, {published.CASES[condition.case]}"
     words(axes, title, "instances", "thousand records/s")
 
 
-def _mostly_delayed(outcomes: Outcomes, path: Path) -> None:
+def _mostly_delayed(outcomes: GeoOutcomes, path: Path) -> None:
     """Throughput, back pressure, where Gesscale stops and where ``gesscale+`` stays."""
     with canvas(path, 1, 2, height=300) as places:
         for axes, condition in zip(places, cells.mostly_delayed(), strict=True):
@@ -93,7 +91,7 @@ def _mostly_delayed(outcomes: Outcomes, path: Path) -> None:
             other = axes.twinx()
             held = [1e3 * mean([x.held for x in level]) for level in looks]
             other.plot(LEVELS, held, color=HELD, lw=1.2, marker="s", ms=3)
-            other.axhline(1e3 * paper.HELD_BACK, color=HELD, lw=0.8, ls="--")
+            other.axhline(1e3 * published.HELD_BACK, color=HELD, lw=0.8, ls="--")
             other.set_ylim(0, 1050)
             other.set_ylabel("held back, ms/s", color=HELD)
             axes.legend(fontsize=8, loc="lower left")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, of
-from penstock.papers.geo.simulated.runner import Outcomes, mean
-from penstock.papers.judged import Judged, counted, judged
-from penstock.papers.judging import Finding
+from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
+from penstock.papers.judging import Finding, Judged, counted, judged
 from penstock.report.grid import percent
 from penstock.simulator.geo.setups import NODES, RATE, Case
 
@@ -21,7 +20,7 @@ NEAR_PEAK = (6, 7, 8)
 FAR_OFF = 0.25  # an error of this size makes an auto-scaler unreliable
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: GeoOutcomes) -> tuple[Finding, ...]:
     """All of them; none while runs are missing."""
     conditions = [*cells.studied(), *cells.mostly_delayed()]
     if any(not outcomes.of(c, s) for c in conditions for s in ("levels", "gesscale", "gesscale+")):
@@ -49,9 +48,9 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     )
 
 
-def _busy(outcomes: Outcomes) -> Judged:
+def _busy(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
-    for job in paper.JOBS:
+    for job in published.JOBS:
         busiest, least = [], 1.0
         for level in range(2, NODES + 1):
             looks = outcomes.level(of(job, "none"), level)
@@ -64,7 +63,7 @@ def _busy(outcomes: Outcomes) -> Judged:
         if job == "id-value":
             changes = [a != b for a, b in pairwise(busiest)]
             good &= sum(changes) >= MOSTLY * len(changes) and least <= UNEVEN
-        words.append(f"{paper.JOBS[job]} {', '.join(map(str, busiest))}")
+        words.append(f"{published.JOBS[job]} {', '.join(map(str, busiest))}")
     return judged(
         claim="An instance is always fully busy: the first of Map and Id-Id, which has the source "
         "beside it, and of Id-Value one that changes with every level",
@@ -76,15 +75,15 @@ def _busy(outcomes: Outcomes) -> Judged:
     )
 
 
-def _gains(outcomes: Outcomes) -> Judged:
+def _gains(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
-    for job, theirs in paper.GAINS.items():
+    for job, theirs in published.GAINS.items():
         condition = of(job, "none")
         last = outcomes.full(condition) or NODES
         first = outcomes.rate(condition, 1)
         gain = (outcomes.rate(condition, last) - first) / (last - 1) / first
         good &= abs(gain - theirs) <= POINTS
-        words.append(f"{paper.JOBS[job]} +{percent(gain)} up to {last} instances")
+        words.append(f"{published.JOBS[job]} +{percent(gain)} up to {last} instances")
     return judged(
         claim="Without delay each further instance of Map brings 90 % of what the first one does, "
         "of Id-Id 70 %",
@@ -95,19 +94,21 @@ def _gains(outcomes: Outcomes) -> Judged:
     )
 
 
-def _full(outcomes: Outcomes) -> Judged:
-    chosen = {key: n for key, n in paper.FULL.items() if key[1] != "jitter"}
+def _full(outcomes: GeoOutcomes) -> Judged:
+    chosen = {key: n for key, n in published.FULL.items() if key[1] != "jitter"}
     found = {key: outcomes.full(of(key[0], key[1])) for key in chosen}  # type: ignore[arg-type]
     return judged(
         claim="Map and Id-Value take in the whole load with 7 instances, with and without 25 ms",
         paper="7",
-        ours="; ".join(f"{paper.JOBS[j]}, {paper.CASES[c]}: {n}" for (j, c), n in found.items()),
+        ours="; ".join(
+            f"{published.JOBS[j]}, {published.CASES[c]}: {n}" for (j, c), n in found.items()
+        ),
         good=found == chosen,
         why="",
     )
 
 
-def _full_with_jitter(outcomes: Outcomes) -> Judged:
+def _full_with_jitter(outcomes: GeoOutcomes) -> Judged:
     condition = of("map", "jitter")
     full = outcomes.full(condition)
     others = [outcomes.rate(of("map", case), 6) / 1e3 for case in ("none", "fixed", "jitter")]
@@ -115,14 +116,14 @@ def _full_with_jitter(outcomes: Outcomes) -> Judged:
         claim="With 25 ± 10 ms Map takes in the whole load with 6 instances already",
         paper="6",
         ours=f"{full}; with 6 it does {others[2]:.0f}k, {RATE / 1e3 - others[2]:.0f}k short",
-        good=full == paper.FULL["map", "jitter"],
+        good=full == published.FULL["map", "jitter"],
         why=f"Nothing that is modelled makes Map faster with jitter than without: 6 instances do "
         f"{others[0]:.0f}k, {others[1]:.0f}k and {others[2]:.0f}k with no, fixed and fluctuating "
         "delay. The study does not say why its did.",
     )
 
 
-def _stateful_needs_more(outcomes: Outcomes) -> Judged:
+def _stateful_needs_more(outcomes: GeoOutcomes) -> Judged:
     rate = outcomes.rate(of("id-id", "none"), NODES)
     return judged(
         claim=f"Id-Id does not take in the whole load with {NODES} instances, though it grows with "
@@ -135,7 +136,7 @@ def _stateful_needs_more(outcomes: Outcomes) -> Judged:
     )
 
 
-def _peak(outcomes: Outcomes) -> Judged:
+def _peak(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "fixed")
     best = outcomes.best(condition)
     rates = {n: outcomes.rate(condition, n) for n in range(6, NODES + 1)}
@@ -151,7 +152,7 @@ def _peak(outcomes: Outcomes) -> Judged:
     )
 
 
-def _stall(outcomes: Outcomes) -> Judged:
+def _stall(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "fixed")
     stays = [run.stays for run in outcomes.of(condition)]
     short = all(
@@ -162,7 +163,7 @@ def _stall(outcomes: Outcomes) -> Judged:
     return judged(
         claim="There the auto-scaler stops at 8 instances: back pressure falls below 500 ms/s "
         "though the load is not taken in",
-        paper=f"{paper.STALLED} of {paper.RUNS} runs at 8",
+        paper=f"{published.STALLED} of {published.RUNS} runs at 8",
         ours=f"stops at {counted(stays)}"
         + (f", held back {1e3 * mean(held):.0f} ms/s in the mean" if held else ""),
         good=short and stalled >= MOSTLY * len(stays),
@@ -170,7 +171,7 @@ def _stall(outcomes: Outcomes) -> Judged:
     )
 
 
-def _jitter(outcomes: Outcomes) -> Judged:
+def _jitter(outcomes: GeoOutcomes) -> Judged:
     condition = of("id-id", "jitter")
     nine, ten = outcomes.rate(condition, 9), outcomes.rate(condition, 10)
     return judged(
@@ -183,7 +184,7 @@ def _jitter(outcomes: Outcomes) -> Judged:
     )
 
 
-def _map_errors(outcomes: Outcomes) -> Judged:
+def _map_errors(outcomes: GeoOutcomes) -> Judged:
     found = [_worst(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
     means = [_mean_error(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
     return judged(
@@ -195,7 +196,7 @@ def _map_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _id_id_errors(outcomes: Outcomes) -> Judged:
+def _id_id_errors(outcomes: GeoOutcomes) -> Judged:
     near = _mean_error(outcomes, of("id-id", "none"))
     far = [_worst(outcomes, of("id-id", case)) for case in ("fixed", "jitter")]
     return judged(
@@ -207,7 +208,7 @@ def _id_id_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _id_value_errors(outcomes: Outcomes) -> Judged:
+def _id_value_errors(outcomes: GeoOutcomes) -> Judged:
     cases: tuple[Case, ...] = ("none", "fixed", "jitter")
     found = [_worst(outcomes, of("id-value", case)) for case in cases]
     return judged(
@@ -219,13 +220,13 @@ def _id_value_errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _back_pressure(outcomes: Outcomes) -> Judged:
+def _back_pressure(outcomes: GeoOutcomes) -> Judged:
     words, good = [], True
     for condition in cells.mostly_delayed():
         best = outcomes.best(condition)
         stays = [run.stays for run in outcomes.of(condition)]
         held = {n: mean([x.held for x in outcomes.level(condition, n)]) for n in (3, NODES)}
-        good &= held[3] > paper.HELD_BACK > held[NODES]
+        good &= held[3] > published.HELD_BACK > held[NODES]
         good &= sum(n < NODES for n in stays) >= MOSTLY * len(stays)
         good &= outcomes.rate(condition, best) < RATE
         words.append(
@@ -245,17 +246,17 @@ def _back_pressure(outcomes: Outcomes) -> Judged:
     )
 
 
-def _worst(outcomes: Outcomes, condition: Condition) -> float:
+def _worst(outcomes: GeoOutcomes, condition: Condition) -> float:
     """The greatest mean error of a level."""
     found = [outcomes.errors(condition, n, "gesscale") for n in range(2, NODES + 1)]
     return max(abs(mean(errors)) for errors in found if errors)
 
 
-def _mean_error(outcomes: Outcomes, condition: Condition) -> float:
+def _mean_error(outcomes: GeoOutcomes, condition: Condition) -> float:
     return mean([abs(error) for error in outcomes.all_errors(condition, "gesscale")])
 
 
-def _most(outcomes: Outcomes, condition: Condition, level: int) -> float:
+def _most(outcomes: GeoOutcomes, condition: Condition, level: int) -> float:
     return max(look.rate for look in outcomes.level(condition, level))
 
 
@@ -266,17 +267,17 @@ def _percents(shares: Sequence[float]) -> str:
 AS_GOOD = 0.9  # of the best level's throughput
 
 
-def errors(outcomes: Outcomes) -> Judged:
-    """Of predictions of levels not seen before."""
+def errors(outcomes: GeoOutcomes) -> Judged:
+    """Mean errors of predictions of levels not seen before."""
     words, good = [], True
-    for job, most in paper.TARGETS.items():
+    for job, most in published.TARGETS.items():
         found = [
             abs(error)
             for case in ("none", "fixed", "jitter")
             for error in outcomes.all_errors(of(job, case), "gesscale+")
         ]
         good &= mean(found) <= most
-        words.append(f"{paper.JOBS[job]} {percent(mean(found))} (aim {percent(most)})")
+        words.append(f"{published.JOBS[job]} {percent(mean(found))} (aim {percent(most)})")
     return judged(
         claim="gesscale+ predicts levels that it has not seen: mean errors of at most 5 % (Map), "
         "10 % (Id-Id) and 15 % (Id-Value)",
@@ -287,7 +288,7 @@ def errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def ends(outcomes: Outcomes) -> Judged:
+def ends(outcomes: GeoOutcomes) -> Judged:
     """Where it comes to in the conditions of Figure 10, and what it says."""
     words, good = [], True
     for condition in cells.mostly_delayed():
@@ -312,7 +313,7 @@ def ends(outcomes: Outcomes) -> Judged:
     )
 
 
-def holds(outcomes: Outcomes) -> Judged:
+def holds(outcomes: GeoOutcomes) -> Judged:
     """What it holds where no set is enough."""
     words, good = [], True
     for condition in [of("id-id", "fixed"), of("id-id", "jitter"), *cells.mostly_delayed()]:

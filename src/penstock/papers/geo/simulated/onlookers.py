@@ -19,8 +19,12 @@ PARAMETERS = 3  # of Gesscale's model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foretold:
-    """Of one slot more on ``add_on``, records/s: by Gesscale, and by ``gesscale+`` with the
-    half-width of its 95 % interval. ``delay`` greatest round trip then, seconds."""
+    """What is said of one slot more on ``add_on``.
+
+    delay: greatest round trip then, seconds
+    gesscale, plus: records/s that Gesscale and ``gesscale+`` expect
+    plus_width: half-width of the latter's 95 % interval
+    """
 
     slots: int
     add_on: tuple[str, ...]
@@ -45,7 +49,7 @@ class Onlookers:
         return proposal
 
     def foretell(self, seen: Snapshot) -> Foretold:
-        """Of one slot more than there are, on the nearest free node."""
+        """What both say of one slot more than there are, on the nearest free node."""
         more = one_more(seen, self._learnt, self._pool)
         delay = more.candidate.layout.delay
         known = self._simple["pools"].get(self._pool)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.papers.geo.simulated import cells, paper
+from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
-from penstock.papers.geo.simulated.runner import Outcomes, mean
-from penstock.papers.geo.simulated.views import VIEWS
+from penstock.papers.geo.simulated.experiment import VIEWS, GeoOutcomes, mean
 from penstock.report.grid import NONE, Grid, percent
 from penstock.simulator.geo.setups import NODES, RATE
 
@@ -16,10 +15,10 @@ SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
 SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 
 
-def all_tables(outcomes: Outcomes) -> list[Grid]:
+def all_tables(outcomes: GeoOutcomes) -> list[Grid]:
     """All of them."""
     conditions = cells.studied()
-    jobs = {job: [c for c in conditions if c.job == job] for job in paper.JOBS}
+    jobs = {job: [c for c in conditions if c.job == job] for job in published.JOBS}
     return [
         busyness(outcomes, [c for c in conditions if c.case == "none"]),
         *(throughput(outcomes, job, chosen) for job, chosen in jobs.items()),
@@ -31,7 +30,7 @@ def all_tables(outcomes: Outcomes) -> list[Grid]:
     ]
 
 
-def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     """Figure 6: least and most busy instance, and which is the busiest."""
     rows = []
     for level in LEVELS:
@@ -45,7 +44,7 @@ def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
         rows.append(tuple(row))
     header = ["n"]
     for condition in conditions:
-        header += [paper.JOBS[condition.job], "busiest"]
+        header += [published.JOBS[condition.job], "busiest"]
     return Grid(
         title="Figure 6. Busy time of the least and the most busy instance, no delay",
         header=tuple(header),
@@ -54,7 +53,7 @@ def busyness(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
     """Figures 7 to 9 of one job: mean, least and most of the runs."""
     rows = []
     for level in LEVELS:
@@ -64,14 +63,14 @@ def throughput(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) ->
             row.append(f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})")
         rows.append(tuple(row))
     return Grid(
-        title=f"Figures 7 to 9. {paper.JOBS[job]}: thousand records/s by instances",
-        header=("n", *(paper.CASES[c.case] for c in conditions)),
+        title=f"Figures 7 to 9. {published.JOBS[job]}: thousand records/s by instances",
+        header=("n", *(published.CASES[c.case] for c in conditions)),
         rows=tuple(rows),
         notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered",),
     )
 
 
-def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
     """Figures 7 to 9 of one job: predicted before a level was reached, against measured there."""
     rows = []
     for level in LEVELS[1:]:
@@ -83,9 +82,9 @@ def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -
         rows.append(tuple(row))
     header = ["n"]
     for condition in conditions:
-        header += [f"{paper.CASES[condition.case]}: G", "G+"]
+        header += [f"{published.CASES[condition.case]}: G", "G+"]
     return Grid(
-        title=f"Figures 7 to 9. {paper.JOBS[job]}: prediction against measurement",
+        title=f"Figures 7 to 9. {published.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
         notes=(
@@ -95,17 +94,17 @@ def predictions(outcomes: Outcomes, job: str, conditions: Sequence[Condition]) -
     )
 
 
-def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
+def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     """Mean and greatest errors of predictions, ours beside what the study names."""
     rows = []
     for condition in conditions:
-        row = [paper.JOBS[condition.job], paper.CASES[condition.case]]
+        row = [published.JOBS[condition.job], published.CASES[condition.case]]
         for scaler in SCALERS:
             found = [abs(error) for error in outcomes.all_errors(condition, scaler)]
             row += [percent(mean(found)), percent(max(found))] if found else [NONE, NONE]
-        theirs = paper.WORST.get((condition.job, condition.case))
+        theirs = published.WORST.get((condition.job, condition.case))
         row.insert(4, percent(theirs))
-        row.append(f"≤ {percent(paper.TARGETS[condition.job])}")
+        row.append(f"≤ {percent(published.TARGETS[condition.job])}")
         row.append(percent(outcomes.inside(condition)))
         rows.append(tuple(row))
     return Grid(
@@ -132,7 +131,7 @@ def errors(outcomes: Outcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
+def told(outcomes: GeoOutcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     """How much predictions of ``gesscale+`` depend on what an engine tells."""
     rows = []
     for place, view in enumerate((None, *VIEWS)):
@@ -143,7 +142,7 @@ def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     header = ["told"]
     for job, conditions in jobs.items():
         header += [
-            f"{paper.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
+            f"{published.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
         ]
     return Grid(
         title="Mean errors of gesscale+ by what the engine tells",
@@ -153,7 +152,7 @@ def told(outcomes: Outcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
     )
 
 
-def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
+def _seen_by(outcomes: GeoOutcomes, condition: Condition, place: int) -> str:
     looks = [look for run in outcomes.of(condition) for look in run.looks[1:]]
     found = [
         abs((look.plus if place < 0 else look.views[place]) / look.rate - 1.0)
@@ -163,7 +162,7 @@ def _seen_by(outcomes: Outcomes, condition: Condition, place: int) -> str:
     return percent(mean(found)) if found else NONE
 
 
-def mostly_delayed(outcomes: Outcomes) -> Grid:
+def mostly_delayed(outcomes: GeoOutcomes) -> Grid:
     """Figure 10."""
     rows = []
     for level in LEVELS:
@@ -188,12 +187,12 @@ def mostly_delayed(outcomes: Outcomes) -> Grid:
     )
 
 
-def ends(outcomes: Outcomes) -> Grid:
+def ends(outcomes: GeoOutcomes) -> Grid:
     """Where the two auto-scalers come to."""
     rows = []
     for condition in [*cells.studied(), *cells.mostly_delayed()]:
         full, best = outcomes.full(condition), outcomes.best(condition)
-        row = [paper.JOBS[condition.job], condition.words]
+        row = [published.JOBS[condition.job], condition.words]
         row.append(f"{full}" if full else f"none ({best})")
         for scaler in SCALERS:
             runs = outcomes.of(condition, scaler)

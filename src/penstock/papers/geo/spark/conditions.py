@@ -18,7 +18,7 @@ ROWS: Mapping[str, int] = {"map": 8_000, "id-id": 4_000, "id-value": 4_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class SparkCondition:
     """A job whose far sites get packets ``delay`` seconds late, give or take ``jitter``."""
 
     job: str
@@ -33,7 +33,7 @@ class Condition:
 
     @property
     def words(self) -> str:
-        """For a table."""
+        """How late packets come, in words for a table."""
         swing = f" ± {1e3 * self.jitter:.0f}" if self.jitter else ""
         return f"{1e3 * self.delay:.0f}{swing} ms"
 
@@ -57,10 +57,10 @@ class Condition:
 
 
 CONDITIONS = (
-    Condition(job="map"),
-    Condition(job="map", delay=DELAY),
-    Condition(job="id-id"),
-    Condition(job="id-id", delay=DELAY),
-    Condition(job="id-id", delay=DELAY, jitter=SWING),
-    Condition(job="id-value"),
+    SparkCondition(job="map"),
+    SparkCondition(job="map", delay=DELAY),
+    SparkCondition(job="id-id"),
+    SparkCondition(job="id-id", delay=DELAY),
+    SparkCondition(job="id-id", delay=DELAY, jitter=SWING),
+    SparkCondition(job="id-value"),
 )

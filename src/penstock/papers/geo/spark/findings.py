@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.papers.geo.simulated import paper
-from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, Condition
-from penstock.papers.geo.spark.levels import Outcomes
-from penstock.papers.judged import Judged, judged
-from penstock.papers.judging import Finding
+from penstock.papers.geo.simulated import published
+from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import ClimbOutcomes
+from penstock.papers.judging import Finding, Judged, judged
 from penstock.report.grid import percent
 
 POINTS = 0.1  # a gain of 0.8 to 1.0 is "90 %"
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: ClimbOutcomes) -> tuple[Finding, ...]:
     """All of them; none while runs are missing."""
     if any(not outcomes.of(condition) for condition in CONDITIONS):
         return ()
@@ -22,7 +21,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     )
 
 
-def _round_trips(outcomes: Outcomes) -> Judged:
+def _round_trips(outcomes: ClimbOutcomes) -> Judged:
     worst = max(climb.off for c in CONDITIONS for climb in outcomes.of(c))
     return judged(
         claim="Every round trip is within 2 ms or 5 % of what is configured (and the jitter)",
@@ -32,12 +31,12 @@ def _round_trips(outcomes: Outcomes) -> Judged:
     )
 
 
-def _gains(outcomes: Outcomes) -> Judged:
+def _gains(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
-    for job, expected in paper.GAINS.items():
-        found = outcomes.gain(Condition(job=job))
+    for job, expected in published.GAINS.items():
+        found = outcomes.gain(SparkCondition(job=job))
         good &= abs(found - expected) <= POINTS
-        words.append(f"{paper.JOBS[job]} {percent(found)}")
+        words.append(f"{published.JOBS[job]} {percent(found)}")
     return judged(
         claim="Without delay each instance adds 90 % (Map) and 70 % (Id-Id) of what the first does",
         paper="Map 90 %, Id-Id 70 %",
@@ -47,15 +46,15 @@ def _gains(outcomes: Outcomes) -> Judged:
     )
 
 
-def _delay(outcomes: Outcomes) -> Judged:
+def _delay(outcomes: ClimbOutcomes) -> Judged:
     losses, longer = {}, []
     for job in ("map", "id-id"):
-        near, far = Condition(job=job), Condition(job=job, delay=DELAY)
+        near, far = SparkCondition(job=job), SparkCondition(job=job, delay=DELAY)
         rates = [outcomes.rate(condition, MOST) for condition in (near, far)]
         losses[job] = 1.0 - rates[1] / rates[0]
         before, after = (near.rows / rate for rate in rates)
-        longer.append(f"{paper.JOBS[job]} {before:.1f} s without delay, {after:.1f} s with it")
-    words = [f"{paper.JOBS[job]} {percent(-loss, sign=True)}" for job, loss in losses.items()]
+        longer.append(f"{published.JOBS[job]} {before:.1f} s without delay, {after:.1f} s with it")
+    words = [f"{published.JOBS[job]} {percent(-loss, sign=True)}" for job, loss in losses.items()]
     return judged(
         claim="Delay costs the stateful join more than the map",
         paper="Map scales as without delay; Id-Id peaks at 62k and falls",
@@ -67,13 +66,13 @@ def _delay(outcomes: Outcomes) -> Judged:
     )
 
 
-def _errors(outcomes: Outcomes) -> Judged:
+def _errors(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
-    for job, most in paper.TARGETS.items():
+    for job, most in published.TARGETS.items():
         chosen = [c for c in CONDITIONS if c.job == job]
         found = sum(outcomes.error(c, "gesscale+") for c in chosen) / len(chosen)
         good &= found <= most
-        words.append(f"{paper.JOBS[job]} {percent(found)}")
+        words.append(f"{published.JOBS[job]} {percent(found)}")
     return judged(
         claim="gesscale+ predicts levels that it has not seen with mean errors of at most 5 % "
         "(Map), 10 % (Id-Id) and 15 % (Id-Value)",
@@ -84,13 +83,13 @@ def _errors(outcomes: Outcomes) -> Judged:
     )
 
 
-def _better(outcomes: Outcomes) -> Judged:
+def _better(outcomes: ClimbOutcomes) -> Judged:
     words, good = [], True
     for condition in CONDITIONS:
         simple = outcomes.error(condition, "gesscale")
         plus = outcomes.error(condition, "gesscale+")
         good &= plus <= simple
-        name = f"{paper.JOBS[condition.job]} {condition.words}"
+        name = f"{published.JOBS[condition.job]} {condition.words}"
         words.append(f"{name}: {percent(plus)} against {percent(simple)}")
     return judged(
         claim="gesscale+ predicts better than Gesscale under every condition",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -25,24 +24,27 @@ from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.spec import SitesSpec
 from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
-from penstock.papers.geo.spark.conditions import MOST, Condition
-from penstock.papers.geo.spark.measure import Course, measure, session_conf
-from penstock.papers.geo.spark.throughput import Throughput
+from penstock.papers.geo.spark.conditions import MOST, SparkCondition
+from penstock.papers.geo.spark.measure import Course, Throughput, measure, session_conf
+from penstock.papers.running import Say
 
 WINDOWS, SECONDS, SKIP = 2, 12.0, 1
 LOOK = 0.5  # seconds between two looks at what is coming
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A number of executors: records/s in the mean, of the slowest and of the fastest batch.
+    """What was measured with a number of executors, and what was foretold of it.
 
-    ``delay`` greatest round trip between their sites, as measured, seconds · ``busy`` least and
-    most share of the time in which an executor ran a task and did not wait for others' data ·
-    ``cpu`` mean share of their quota that they used · ``waits`` share of the tasks' time that they
-    waited for others' data · ``skew`` the busiest partition over the mean · what was foretold.
+    site: where the last of them is
+    delay: greatest round trip between their sites, as measured, seconds
+    rate, least, most: records/s in the mean, of the slowest and of the fastest batch
+    busy: least and most share of the time in which an executor ran a task and did not wait for
+        others' data
+    cpu: mean share of their quota that they used
+    waits: share of the tasks' time that they waited for others' data
+    skew: the busiest partition over the mean
+    gesscale, plus, plus_width: records/s foretold, and half of the latter's 95 % interval
     """
 
     slots: int
@@ -63,15 +65,18 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """All levels in turn; ``off`` the worst difference between a measured and a configured round
-    trip, seconds, as a share of what it may be (the greater of 2 ms and 5 %, and the jitter)."""
+    """All levels in turn.
+
+    off: the worst difference between a measured and a configured round trip, as a share of what it
+        may be (the greater of 2 ms and 5 %, and the jitter)
+    """
 
     levels: tuple[Level, ...]
     off: float
 
 
 def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say: Say) -> Climb:
-    """From one executor at home to ``most``, each on the nearest free site.
+    """Measure from one executor at home up to ``most``, each on the nearest free site.
 
     ``rows`` of a micro-batch.
     """
@@ -107,7 +112,7 @@ def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say:
 
 
 def begin_watching(engine: SiteEngine) -> None:
-    """From here on; what an engine is to tell of a query it has to have seen begin."""
+    """Attach an engine: what it is to tell of a query it has to have seen begin."""
     engine.attach()
     with contextlib.suppress(NotReady):
         engine.observe()
@@ -147,7 +152,7 @@ def _level(found: Throughput, seen: Snapshot, site: str) -> Level:
 
 
 def _add(engine: SiteEngine, slots: int, site: str) -> None:
-    """One executor more at a site; returns when it is there."""
+    """Add an executor at a site; returns when it is there."""
     engine.apply({POOL: Change(before=slots, slots=slots + 1, raw=slots + 1.0, add_on=(site,))})
     deadline = time.monotonic() + RESIZE_SECONDS
     while engine.acting or len(engine.slots()) <= slots:
@@ -179,7 +184,7 @@ SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ClimbOutcome:
     """A condition that was measured with the rows of a seed."""
 
     key: str
@@ -188,30 +193,32 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class ClimbOutcomes:
     """All that a folder holds."""
 
-    runs: tuple[Outcome, ...]
+    runs: tuple[ClimbOutcome, ...]
 
-    def of(self, condition: Condition) -> list[Climb]:
+    def of(self, condition: SparkCondition) -> list[Climb]:
         """The climbs of a condition, by seed."""
         found = [run for run in self.runs if run.key == condition.key]
         return [run.climb for run in sorted(found, key=lambda run: run.seed)]
 
-    def level(self, condition: Condition, slots: int) -> list[Level]:
+    def level(self, condition: SparkCondition, slots: int) -> list[Level]:
         """What was measured with so many executors, by seed."""
         return [climb.levels[slots - 1] for climb in self.of(condition)]
 
-    def rate(self, condition: Condition, slots: int) -> float:
+    def rate(self, condition: SparkCondition, slots: int) -> float:
         """Records/s in the mean."""
         return statistics.fmean(level.rate for level in self.level(condition, slots))
 
-    def gain(self, condition: Condition) -> float:
+    def gain(self, condition: SparkCondition) -> float:
         """What an executor more adds, as a share of what the first one does; in the mean."""
         first = self.rate(condition, 1)
         return (self.rate(condition, MOST) - first) / (MOST - 1) / first
 
-    def errors(self, condition: Condition, scaler: Scaler, slots: int | None = None) -> list[float]:
+    def errors(
+        self, condition: SparkCondition, scaler: Scaler, slots: int | None = None
+    ) -> list[float]:
         """foretold / measured − 1, of one level or of all that were foretold."""
         levels = [level for climb in self.of(condition) for level in climb.levels]
         found = []
@@ -221,11 +228,11 @@ class Outcomes:
                 found.append(value / level.rate - 1.0)
         return found
 
-    def error(self, condition: Condition, scaler: Scaler) -> float:
+    def error(self, condition: SparkCondition, scaler: Scaler) -> float:
         """Mean size of all errors."""
         return statistics.fmean(abs(error) for error in self.errors(condition, scaler))
 
-    def inside(self, condition: Condition) -> float:
+    def inside(self, condition: SparkCondition) -> float:
         """How often a level is within the 95 % interval of ``gesscale+``."""
         levels = [level for climb in self.of(condition) for level in climb.levels]
         return statistics.fmean(

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import statistics
 
-from penstock.papers.geo.simulated import paper
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import SCALERS, Outcomes
+from penstock.papers.geo.simulated import published
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import SCALERS, ClimbOutcomes
 from penstock.report.grid import NONE, Grid, percent
 
 
-def all_tables(outcomes: Outcomes) -> list[Grid]:
-    """Of the conditions that were measured."""
+def all_tables(outcomes: ClimbOutcomes) -> list[Grid]:
+    """All tables, of the conditions that were measured."""
     measured = [c for c in CONDITIONS if outcomes.of(c)]
-    jobs = {job: [c for c in measured if c.job == job] for job in paper.JOBS}
+    jobs = {job: [c for c in measured if c.job == job] for job in published.JOBS}
     found = [throughput(outcomes, job, chosen) for job, chosen in jobs.items() if chosen]
     found += [predictions(outcomes, job, chosen) for job, chosen in jobs.items() if chosen]
     return [*found, errors(outcomes, measured), details(outcomes, measured)]
 
 
-def throughput(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Grid:
+def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
     """Records/s of one job: mean, slowest and fastest batch."""
     rows = []
     for slots in range(1, MOST + 1):
@@ -31,14 +31,14 @@ def throughput(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Gri
             row.append(f"{mean:,.0f} ({least:,.0f} to {most:,.0f})")
         rows.append(tuple(row))
     return Grid(
-        title=f"{paper.JOBS[job]}: records/s by executors",
+        title=f"{published.JOBS[job]}: records/s by executors",
         header=("n", *(condition.words for condition in conditions)),
         rows=tuple(rows),
         notes=("mean (slowest to fastest batch); executors 4 to 6 are at the far sites",),
     )
 
 
-def predictions(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Grid:
+def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
     """What was foretold of a level before it was reached, against what was measured there."""
     rows = []
     for slots in range(2, MOST + 1):
@@ -52,22 +52,25 @@ def predictions(outcomes: Outcomes, job: str, conditions: list[Condition]) -> Gr
     for condition in conditions:
         header += [f"{condition.words}: G", "G+"]
     return Grid(
-        title=f"{paper.JOBS[job]}: prediction against measurement",
+        title=f"{published.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
         notes=("mean error; G gesscale, G+ gesscale+",),
     )
 
 
-def errors(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
+def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
     """Mean and greatest errors of predictions."""
     rows = []
     for condition in conditions:
-        row = [paper.JOBS[condition.job], condition.words]
+        row = [published.JOBS[condition.job], condition.words]
         for scaler in SCALERS:
             sizes = [abs(error) for error in outcomes.errors(condition, scaler)]
             row += [percent(statistics.fmean(sizes)), percent(max(sizes))] if sizes else [NONE] * 2
-        row += [f"≤ {percent(paper.TARGETS[condition.job])}", percent(outcomes.inside(condition))]
+        row += [
+            f"≤ {percent(published.TARGETS[condition.job])}",
+            percent(outcomes.inside(condition)),
+        ]
         rows.append(tuple(row))
     return Grid(
         title="Errors of predictions of levels that had not been seen",
@@ -81,7 +84,7 @@ def errors(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
     )
 
 
-def details(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
+def details(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
     """Where the time went with most executors."""
     rows = []
     for condition in conditions:
@@ -90,7 +93,7 @@ def details(outcomes: Outcomes, conditions: list[Condition]) -> Grid:
         skews = [x.skew for x in levels if x.skew is not None]
         rows.append(
             (
-                paper.JOBS[condition.job],
+                published.JOBS[condition.job],
                 condition.words,
                 f"{1e3 * max(x.delay for x in levels):.1f}",
                 percent(outcomes.gain(condition)),

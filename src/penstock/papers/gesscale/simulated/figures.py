@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 
 from penstock.core.model import Change
 from penstock.papers.gesscale.simulated import setups
-from penstock.papers.gesscale.simulated.paper import NAMES
-from penstock.papers.gesscale.simulated.runner import Outcomes
-from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS
-from penstock.papers.pictures import canvas, words
-from penstock.papers.thesis.figures import COLOURS
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
+from penstock.papers.gesscale.simulated.published import NAMES
+from penstock.papers.gesscale.simulated.setups import LOAD, MAIN, SECONDS, key
+from penstock.papers.pictures import COLOURS, canvas, words
 from penstock.report.figure import GREY
 from penstock.simulator.geo import GeoEngine
 from penstock.simulator.series import Floats
@@ -26,9 +25,8 @@ LOAD_COLOUR, LINE, IDEAL = GREY, COLOURS[0], COLOURS[1]
 LOW, HIGH, RISES, CHANGES, ENDS = 100.0, 190.0, 650, 800, 1200
 
 
-def draw_all(outcomes: Outcomes, seed: int, folder: Path) -> list[Path]:
-    """All of them into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_all(outcomes: GesscaleOutcomes, seed: int, folder: Path) -> list[Path]:
+    """Draw all pictures into a folder."""
     drawn = [folder / "figure-3.png", folder / "figure-6.png"]
     _figure_3(seed, drawn[0])
     _figure_6(seed, drawn[1])
@@ -67,8 +65,8 @@ def _figure_6(seed: int, path: Path) -> None:
         _words(places[1], "", "replicas", "minutes")
 
 
-def _figure_7(outcomes: Outcomes, policy: str, seed: int, path: Path) -> None:
-    run = next((r for r in outcomes.of(policy) if r.seed == seed), None)
+def _figure_7(outcomes: GesscaleOutcomes, policy: str, seed: int, path: Path) -> None:
+    run = next((r for r in outcomes.of(key(policy)) if r.seed == seed), None)
     course = np.array(run.course if run is not None and run.course else [[0.0] * 5])
     with canvas(path, 3, height=HEIGHT, same_x=True) as places:
         follow(places, course, title=NAMES[policy], unit="minutes")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.papers.gesscale.simulated import paper
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.simulated.runner import Outcomes
-from penstock.papers.gesscale.simulated.setups import SETUPS
+from penstock.papers.gesscale.simulated import published
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.simulated.setups import SETUPS, key
 from penstock.papers.judging import Finding, Part, Verdict, together
 from penstock.report.grid import interval, number
 from penstock.report.statistics import Estimate
@@ -16,7 +16,7 @@ BASELINES = tuple(policy for policy in NAMES if policy != GESSCALE)
 INSTANT = SETUPS["instant"]
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: GesscaleOutcomes) -> tuple[Finding, ...]:
     """All of them."""
     return (
         _reconfigurations(outcomes),
@@ -29,7 +29,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     )
 
 
-def _reconfigurations(outcomes: Outcomes) -> Finding:
+def _reconfigurations(outcomes: GesscaleOutcomes) -> Finding:
     parts = [_apart(outcomes, base, "reconfigurations") for base in BASELINES]
     return _finding(
         "a",
@@ -41,7 +41,7 @@ def _reconfigurations(outcomes: Outcomes) -> Finding:
     )
 
 
-def _cost(outcomes: Outcomes) -> Finding:
+def _cost(outcomes: GesscaleOutcomes) -> Finding:
     parts = [_apart(outcomes, base, "cost") for base in BASELINES]
     why = (
         "It follows the load most closely: when it removes replicas, the load is "
@@ -52,21 +52,21 @@ def _cost(outcomes: Outcomes) -> Finding:
     return _finding("b", "Gesscale costs least, intervals apart", ("cost",), outcomes, parts, why)
 
 
-def _over(outcomes: Outcomes) -> Finding:
+def _over(outcomes: GesscaleOutcomes) -> Finding:
     parts = [_lower(outcomes, base, "accuracy_o") for base in BASELINES]
     claim = "Gesscale has the best accuracy of over-provisioning"
     return _finding("c", claim, ("accuracy_o",), outcomes, parts, why="")
 
 
-def _under(outcomes: Outcomes) -> Finding:
+def _under(outcomes: GesscaleOutcomes) -> Finding:
     parts = [_lower(outcomes, base, "accuracy_u") for base in BASELINES]
     claim = "Gesscale has the best accuracy of under-provisioning"
     why = _why_under(outcomes, parts)
     return _finding("d", claim, ("accuracy_u",), outcomes, parts, why)
 
 
-def _timeshare(outcomes: Outcomes) -> Finding:
-    over = outcomes.paired(GESSCALE, "thr-nlaware", "timeshare_o").verdict
+def _timeshare(outcomes: GesscaleOutcomes) -> Finding:
+    over = outcomes.paired(key(GESSCALE), key("thr-nlaware"), "timeshare_o").verdict
     judged: dict[str, Verdict] = {"higher": "held", "tie": "tie", "lower": "not held"}
     parts = [
         *(_lower(outcomes, base, "timeshare_u") for base in BASELINES),
@@ -82,7 +82,7 @@ def _timeshare(outcomes: Outcomes) -> Finding:
     )
 
 
-def _excess(outcomes: Outcomes) -> Finding:
+def _excess(outcomes: GesscaleOutcomes) -> Finding:
     parts = [_lower(outcomes, base, "excess_time") for base in BASELINES]
     why = (
         "What is left at the end is what the last evening's reconfigurations held up: Gesscale was "
@@ -94,13 +94,13 @@ def _excess(outcomes: Outcomes) -> Finding:
     return _finding("f", claim, ("excess_time",), outcomes, parts, why)
 
 
-def _model(outcomes: Outcomes) -> Finding:
-    found = outcomes.estimate(GESSCALE, "model_error")
-    other = outcomes.estimate("mdl-nlunaware", "model_error")
+def _model(outcomes: GesscaleOutcomes) -> Finding:
+    found = outcomes.estimate(key(GESSCALE), "model_error")
+    other = outcomes.estimate(key("mdl-nlunaware"), "model_error")
     verdict: Verdict = "not held"
-    if found is not None and found.low <= paper.MODEL_ERROR:
-        verdict = "held" if found.high < paper.MODEL_ERROR else "tie"
-    near = outcomes.estimate(GESSCALE, "model_error", "nearer")
+    if found is not None and found.low <= published.MODEL_ERROR:
+        verdict = "held" if found.high < published.MODEL_ERROR else "tie"
+    near = outcomes.estimate(key(GESSCALE, "nearer"), "model_error")
     why = (
         "It is measured on configurations that the model had not seen, from three of them on; what "
         "distance costs grows with n here, and the formula does not have that. With half of that "
@@ -120,7 +120,7 @@ def _finding(
     id: str,
     claim: str,
     metrics: Sequence[str],
-    outcomes: Outcomes,
+    outcomes: GesscaleOutcomes,
     parts: Sequence[Part],
     why: str,
 ) -> Finding:
@@ -130,8 +130,8 @@ def _finding(
         for metric in metrics
     ]
     ours = [
-        f"{METRICS[metric]} {interval(outcomes.estimate(GESSCALE, metric))} against "
-        + ", ".join(interval(outcomes.estimate(base, metric)) for base in BASELINES)
+        f"{METRICS[metric]} {interval(outcomes.estimate(key(GESSCALE), metric))} against "
+        + ", ".join(interval(outcomes.estimate(key(base), metric)) for base in BASELINES)
         for metric in metrics
     ]
     failed = [text for part in parts for text in part.failures]
@@ -146,9 +146,9 @@ def _finding(
     )
 
 
-def _apart(outcomes: Outcomes, base: str, metric: str) -> Part:
+def _apart(outcomes: GesscaleOutcomes, base: str, metric: str) -> Part:
     """Lower, and the intervals of both do not meet."""
-    ours, theirs = outcomes.estimate(GESSCALE, metric), outcomes.estimate(base, metric)
+    ours, theirs = outcomes.estimate(key(GESSCALE), metric), outcomes.estimate(key(base), metric)
     part = _lower(outcomes, base, metric)
     meet = ours is not None and theirs is not None and ours.high >= theirs.low
     if part.verdict == "held" and meet:
@@ -156,13 +156,13 @@ def _apart(outcomes: Outcomes, base: str, metric: str) -> Part:
     return part
 
 
-def _lower(outcomes: Outcomes, base: str, metric: str) -> Part:
-    verdict = outcomes.paired(GESSCALE, base, metric).verdict
+def _lower(outcomes: GesscaleOutcomes, base: str, metric: str) -> Part:
+    verdict = outcomes.paired(key(GESSCALE), key(base), metric).verdict
     judged: dict[str, Verdict] = {"lower": "held", "tie": "tie", "higher": "not held"}
     return Part(text=f"not below {NAMES[base]}", verdict=judged[verdict])
 
 
-def _why_reconfigured(outcomes: Outcomes) -> str:
+def _why_reconfigured(outcomes: GesscaleOutcomes) -> str:
     """Where its reconfigurations come from, as the runs tell."""
     words = [
         f"Of its {_mean(outcomes, GESSCALE, 'ups')} ups "
@@ -184,7 +184,7 @@ def _why_reconfigured(outcomes: Outcomes) -> str:
     return " ".join(words)
 
 
-def _why_under(outcomes: Outcomes, parts: Sequence[Part]) -> str:
+def _why_under(outcomes: GesscaleOutcomes, parts: Sequence[Part]) -> str:
     if all(part.verdict == "held" for part in parts):
         return ""
     counts = ", ".join(
@@ -196,17 +196,17 @@ def _why_under(outcomes: Outcomes, parts: Sequence[Part]) -> str:
     )
 
 
-def _mean(outcomes: Outcomes, policy: str, figure: str, setup: str | None = None) -> str:
+def _mean(outcomes: GesscaleOutcomes, policy: str, figure: str, setup: str | None = None) -> str:
     found = (
-        outcomes.estimate(policy, figure)
+        outcomes.estimate(key(policy), figure)
         if setup is None
-        else outcomes.estimate(policy, figure, setup)
+        else outcomes.estimate(key(policy, setup), figure)
     )
     return interval(found)
 
 
-def _percent(outcomes: Outcomes, policy: str, figure: str) -> str:
-    found = outcomes.estimate(policy, figure)
+def _percent(outcomes: GesscaleOutcomes, policy: str, figure: str) -> str:
+    found = outcomes.estimate(key(policy), figure)
     return "–" if found is None else f"{100 * found.mean:.0f} %"
 
 

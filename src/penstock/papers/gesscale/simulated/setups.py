@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from penstock.core.guards import Guards
+from penstock.papers.gesscale.simulated import published
 from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import FOG_RESTART, TAXI, fog_spec
 from penstock.simulator.series import Floats
@@ -25,13 +26,14 @@ SECONDS = int(LOAD.duration)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class FogSetup:
     """What differs from one set-up to the next.
 
-    ``warm_up`` seconds after a restart without a look; ``None``: none, a look every minute ·
-    ``least``, ``most`` replicas · ``downtime`` seconds that a change stops the job for ·
-    ``credit`` factor on the records under way: half of it, and distance costs twice as much ·
-    ``waiting_cpu`` share of its CPU that a node uses while it waits for others.
+    warm_up: seconds after a restart without a look; ``None``: none, a look every minute
+    least, most: replicas
+    downtime: seconds that a change stops the job for
+    credit: factor on the records under way: half of it, and distance costs twice as much
+    waiting_cpu: share of its CPU that a node uses while it waits for others
     """
 
     name: str
@@ -60,8 +62,8 @@ class Setup:
         return replace(spec, job=job, profile=profile)
 
 
-MAIN = Setup(name="text", words="as in the paper: a look every minute, no other guard")
-CODE = Setup(
+MAIN = FogSetup(name="text", words="as in the paper: a look every minute, no other guard")
+CODE = FogSetup(
     name="code",
     words="as in its public code: no look for 300 s after a restart, at least 2 replicas",
     warm_up=WARM_UP,
@@ -69,13 +71,13 @@ CODE = Setup(
 )
 OTHERS = (
     CODE,
-    Setup(name="instant", words="changes take no time", downtime=0.0),
-    Setup(name="six", words="six nodes, as in the public code", most=6),
-    Setup(name="nearer", words="distance costs half as much", credit=2.0),
-    Setup(name="farther", words="distance costs twice as much", credit=0.5),
-    Setup(name="idle", words="waiting for far nodes leaves the CPU idle", waiting_cpu=0.0),
+    FogSetup(name="instant", words="changes take no time", downtime=0.0),
+    FogSetup(name="six", words="six nodes, as in the public code", most=6),
+    FogSetup(name="nearer", words="distance costs half as much", credit=2.0),
+    FogSetup(name="farther", words="distance costs twice as much", credit=0.5),
+    FogSetup(name="idle", words="waiting for far nodes leaves the CPU idle", waiting_cpu=0.0),
 )  # fmt: skip
-SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in (MAIN, *OTHERS)}
+SETUPS: Mapping[str, FogSetup] = {setup.name: setup for setup in (MAIN, *OTHERS)}
 
 
 # The ideal auto-scaler: the fewest replicas, on the best nodes, for the input of this second.
@@ -84,7 +86,7 @@ SETUPS: Mapping[str, Setup] = {setup.name: setup for setup in (MAIN, *OTHERS)}
 
 
 @lru_cache(maxsize=64)
-def most(setup: Setup, seed: int) -> tuple[float, ...]:
+def most(setup: FogSetup, seed: int) -> tuple[float, ...]:
     """Records/s that 1, 2, … replicas carry on the best nodes for so many, without noise.
 
     Of all sets of nodes; never less than fewer replicas carry.
@@ -97,10 +99,44 @@ def most(setup: Setup, seed: int) -> tuple[float, ...]:
     return tuple(np.maximum.accumulate(best).tolist())
 
 
-def replicas(setup: Setup, seed: int, offered: Floats) -> Floats:
-    """For each of a series of rates; where none is enough, as many as there may be.
+def replicas(setup: FogSetup, seed: int, offered: Floats) -> Floats:
+    """The ideal number for each of a series of rates; if none is enough, as many as there may be.
 
     Never below the least that all policies must keep.
     """
     wanted = np.searchsorted(most(setup, seed), offered * (1.0 - 1e-12)) + 1.0
     return np.clip(wanted, setup.least, setup.most)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GesscaleCell:
+    """A policy in a set-up."""
+
+    setup: str
+    policy: str
+
+    @property
+    def key(self) -> str:
+        """Its name in files."""
+        return f"{self.setup}-{self.policy}"
+
+    @property
+    def how(self) -> FogSetup:
+        """The set-up itself."""
+        return SETUPS[self.setup]
+
+
+def key(policy: str, setup: str = MAIN.name) -> str:
+    """The key of a policy's cell in a set-up."""
+    return GesscaleCell(setup=setup, policy=policy).key
+
+
+def of(setup: str = MAIN.name) -> list[GesscaleCell]:
+    """The four policies in a set-up."""
+    return [GesscaleCell(setup=setup, policy=policy) for policy in published.NAMES]
+
+
+def all_cells(*, extended: bool = False) -> list[GesscaleCell]:
+    """Table III, then the other set-ups; ``extended`` also ``gesscale+`` in the first."""
+    more = [GesscaleCell(setup=MAIN.name, policy=published.PLUS)] if extended else []
+    return [cell for setup in SETUPS for cell in of(setup)] + more

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.papers.gesscale.simulated import paper
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
-from penstock.papers.gesscale.simulated.runner import Outcomes
-from penstock.papers.gesscale.simulated.setups import CODE, MAIN, SETUPS
+from penstock.papers.gesscale.simulated import published
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
+from penstock.papers.gesscale.simulated.setups import CODE, MAIN, SETUPS, key
 from penstock.report.grid import NONE, Grid, interval, percent, printed
 from penstock.report.statistics import Difference
 
@@ -19,8 +19,8 @@ CAUSES = {
 }
 
 
-def all_tables(outcomes: Outcomes, *, extended: bool = False) -> list[Grid]:
-    """In the order of the paper, then what it does not have."""
+def all_tables(outcomes: GesscaleOutcomes, *, extended: bool = False) -> list[Grid]:
+    """All tables in the order of the paper, then what it does not have."""
     found = [
         table_3(outcomes),
         ratios(outcomes),
@@ -31,12 +31,12 @@ def all_tables(outcomes: Outcomes, *, extended: bool = False) -> list[Grid]:
     return [*found, beyond(outcomes)] if extended else found
 
 
-def table_3(outcomes: Outcomes, setup: str = MAIN.name) -> Grid:
+def table_3(outcomes: GesscaleOutcomes, setup: str = MAIN.name) -> Grid:
     """Every metric, the paper's figure above ours."""
     rows = []
     for metric, name in METRICS.items():
         theirs = [printed(TABLE_3[policy][metric]) for policy in NAMES]
-        ours = [interval(outcomes.estimate(policy, metric, setup)) for policy in NAMES]
+        ours = [interval(outcomes.estimate(key(policy, setup), metric)) for policy in NAMES]
         rows += [(name, "paper", *theirs), ("", "ours", *ours)]
     return Grid(
         title=f"Table III: the four auto-scalers, set-up {setup}",
@@ -47,12 +47,12 @@ def table_3(outcomes: Outcomes, setup: str = MAIN.name) -> Grid:
     )
 
 
-def ratios(outcomes: Outcomes) -> Grid:
+def ratios(outcomes: GesscaleOutcomes) -> Grid:
     """What the text says of Gesscale against others, fog by fog."""
     rows = []
-    for base, metric in paper.RATIOS:
-        difference = outcomes.paired(GESSCALE, base, metric)
-        theirs = percent(paper.ratio(base, metric), sign=True)
+    for base, metric in published.RATIOS:
+        difference = outcomes.paired(key(GESSCALE), key(base), metric)
+        theirs = percent(published.ratio(base, metric), sign=True)
         rows.append((NAMES[base], METRICS[metric], theirs, _relative(difference)))
     return Grid(
         title="Gesscale against the threshold policies",
@@ -72,7 +72,7 @@ def _relative(difference: Difference) -> str:
     return f"{share * 100:+.0f} ±{difference.half_width / difference.base * 100:.0f} %"
 
 
-def causes(outcomes: Outcomes) -> Grid:
+def causes(outcomes: GesscaleOutcomes) -> Grid:
     """Why they reconfigure as often as they do."""
     rows = [
         (NAMES[policy], *(_cause(outcomes, policy, figure) for figure in CAUSES))
@@ -90,8 +90,8 @@ def causes(outcomes: Outcomes) -> Grid:
     )
 
 
-def _cause(outcomes: Outcomes, policy: str, figure: str) -> str:
-    found = outcomes.estimate(policy, figure)
+def _cause(outcomes: GesscaleOutcomes, policy: str, figure: str) -> str:
+    found = outcomes.estimate(key(policy), figure)
     if found is None:
         return NONE
     if figure in ("tightness", "model_error"):
@@ -99,15 +99,15 @@ def _cause(outcomes: Outcomes, policy: str, figure: str) -> str:
     return interval(found)
 
 
-def beyond(outcomes: Outcomes) -> Grid:
+def beyond(outcomes: GesscaleOutcomes) -> Grid:
     """``gesscale+`` beside Gesscale, fog by fog."""
     shown = {**METRICS, "catching_up": "ups to catch up", "lag": "lag s"}
     rows = [
         (
             name,
-            interval(outcomes.estimate(GESSCALE, metric)),
-            interval(outcomes.estimate(PLUS, metric)),
-            _relative(outcomes.paired(PLUS, GESSCALE, metric)),
+            interval(outcomes.estimate(key(GESSCALE), metric)),
+            interval(outcomes.estimate(key(PLUS), metric)),
+            _relative(outcomes.paired(key(PLUS), key(GESSCALE), metric)),
         )
         for metric, name in shown.items()
     ]
@@ -119,14 +119,14 @@ def beyond(outcomes: Outcomes) -> Grid:
     )
 
 
-def setups(outcomes: Outcomes) -> Grid:
+def setups(outcomes: GesscaleOutcomes) -> Grid:
     """The other set-ups beside that of the text."""
     shown = ("reconfigurations", "cost", "accuracy_u", "excess_time")
     rows = [
         (
             name if policy == next(iter(NAMES)) else "",
             NAMES[policy],
-            *(interval(outcomes.estimate(policy, metric, name)) for metric in shown),
+            *(interval(outcomes.estimate(key(policy, name), metric)) for metric in shown),
         )
         for name in SETUPS
         for policy in NAMES

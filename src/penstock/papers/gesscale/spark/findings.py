@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.papers.gesscale.simulated.paper import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.spark.taxi import Outcomes
-from penstock.papers.judged import Judged, judged
-from penstock.papers.judging import Finding, Verdict
+from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
+from penstock.papers.judging import Finding, Judged, Verdict, judged
 from penstock.report.grid import interval, number, printed
 
 OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)
@@ -19,7 +18,7 @@ BEST = {
 }
 
 
-def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
+def judge(outcomes: TaxiOutcomes) -> tuple[Finding, ...]:
     """All of them; none while runs are missing."""
     if any(not outcomes.of(policy) for policy in NAMES):
         return ()
@@ -28,7 +27,7 @@ def judge(outcomes: Outcomes) -> tuple[Finding, ...]:
     return (*found, Finding(id="g", **_nothing_lost(outcomes)))
 
 
-def _best(outcomes: Outcomes, metric: str, claim: str) -> Judged:
+def _best(outcomes: TaxiOutcomes, metric: str, claim: str) -> Judged:
     verdicts = [outcomes.paired(GESSCALE, other, metric).verdict for other in OTHERS]
     means = {
         policy: sum(values) / len(values)
@@ -51,7 +50,7 @@ def _best(outcomes: Outcomes, metric: str, claim: str) -> Judged:
     )
 
 
-def _why(outcomes: Outcomes, metric: str, verdict: Verdict) -> str:
+def _why(outcomes: TaxiOutcomes, metric: str, verdict: Verdict) -> str:
     if len(outcomes.of(GESSCALE)) == 1:
         return "One run of each tells no difference: a tie."
     if verdict == "tie":
@@ -67,11 +66,11 @@ def _why(outcomes: Outcomes, metric: str, verdict: Verdict) -> str:
     return f"The load needs {ideal} executors in the mean: {_each(outcomes, 'executors')}. {late}"
 
 
-def _each(outcomes: Outcomes, field: str) -> str:
+def _each(outcomes: TaxiOutcomes, field: str) -> str:
     return ", ".join(f"{NAMES[p]} {interval(outcomes.estimate(p, field))}" for p in NAMES)
 
 
-def _nothing_lost(outcomes: Outcomes) -> Judged:
+def _nothing_lost(outcomes: TaxiOutcomes) -> Judged:
     missing = sum(run.missing for policy in NAMES for run in outcomes.of(policy))
     records = sum(run.records for policy in NAMES for run in outcomes.of(policy))
     return judged(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from penstock.papers.geo.spark.levels import Climb
-from penstock.papers.gesscale.simulated.paper import METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.spark.taxi import Outcomes
+from penstock.papers.gesscale.simulated.published import METRICS, NAMES, TABLE_3
+from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
 from penstock.report.grid import NONE, Grid, interval, number, percent, printed
 
 
-def all_tables(outcomes: Outcomes, levels: Climb) -> list[Grid]:
+def all_tables(outcomes: TaxiOutcomes, levels: Climb) -> list[Grid]:
     """Table III, what the policies did, and what it rests on."""
     return [table_3(outcomes), deeds(outcomes), carried(levels)]
 
 
-def table_3(outcomes: Outcomes) -> Grid:
+def table_3(outcomes: TaxiOutcomes) -> Grid:
     """Every metric, the paper's figure above ours."""
     rows = []
     for metric, name in METRICS.items():
@@ -33,7 +33,7 @@ def table_3(outcomes: Outcomes) -> Grid:
     )
 
 
-def deeds(outcomes: Outcomes) -> Grid:
+def deeds(outcomes: TaxiOutcomes) -> Grid:
     """Executors that came and went, and what was left to do."""
     fields = ("executors", "most", "ups", "catch_up", "downs", "behind")
     rows = [
@@ -52,7 +52,7 @@ def deeds(outcomes: Outcomes) -> Grid:
     )
 
 
-def _ideal(outcomes: Outcomes) -> str:
+def _ideal(outcomes: TaxiOutcomes) -> str:
     return number(outcomes.runs[0].ideal) if outcomes.runs else NONE
 
 

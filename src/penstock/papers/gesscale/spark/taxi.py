@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,11 @@ from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.papers.geo.spark.levels import begin_watching
 from penstock.papers.geo.spark.measure import PARTITIONS, session_conf
-from penstock.papers.gesscale.simulated.metrics import provisioning
+from penstock.papers.gesscale.simulated.experiment import provisioning
 from penstock.papers.gesscale.spark import setup
 from penstock.papers.gesscale.spark.setup import LEAD, LONGEST_DRAIN, PERIOD, SECONDS
+from penstock.papers.running import Outcomes, Say
 from penstock.policies import create
-from penstock.report.statistics import Difference, Estimate, estimate, paired
 from penstock.simulator.series import Floats
 from penstock.spark.read.progress import recent_batches
 from penstock.spark.read.rest import Rest
@@ -33,17 +33,18 @@ from penstock.workloads.timed_rows import TimedRows
 
 SAMPLE = 1.0  # seconds between two counts of the executors
 
-Say = Callable[[str], None]
 Point = tuple[float, float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TaxiOutcome:
     """The figures of Table III, as in ``penstock.papers.gesscale.simulated.experiment``.
 
-    ``cost`` in executor-minutes · ``lag`` mean seconds of input that waited · ``records`` that
-    were sent, ``missing`` of them that had not been read when the run was over · ``course`` by
-    second: offered and processed records/s, executors, ideal executors, records that wait.
+    cost: executor-minutes
+    lag: mean seconds of input that waited
+    records: that were sent
+    missing: of them, those that had not been read when the run was over
+    course: by second offered and processed records/s, executors, ideal executors, records that wait
     """
 
     key: str
@@ -68,7 +69,7 @@ class Outcome:
 
     @property
     def catch_up(self) -> int:
-        """Of them, those that came while the executors in use carried the load."""
+        """Executors that came while those in use carried the load."""
         before = np.array([point[2] for point in self.course[:-1]])
         ideal = np.array([point[3] for point in self.course[1:]])
         return int(np.maximum(0.0, self._changes)[ideal <= before].sum())
@@ -80,7 +81,7 @@ class Outcome:
 
     @property
     def executors(self) -> float:
-        """In the mean."""
+        """Executors in the mean."""
         return float(np.mean([point[2] for point in self.course]))
 
     @property
@@ -102,6 +103,9 @@ class Outcome:
     @property
     def _changes(self) -> Floats:
         return np.diff([point[2] for point in self.course])
+
+
+TaxiOutcomes = Outcomes[TaxiOutcome]
 
 
 @dataclass(slots=True)
@@ -126,7 +130,7 @@ class _Watch:
         return np.array(self.counts, dtype=np.float64)[np.maximum(places, 0)]
 
 
-def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcome:
+def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> TaxiOutcome:
     """A policy under the load; ``carried`` as in ``setup.load``."""
     pattern, sites, job = setup.load(carried), setup.fog(), setup.taxi(seed)
     chosen = create(policy, {"period": PERIOD})
@@ -162,7 +166,7 @@ def run(policy: str, seed: int, carried: Sequence[float], *, say: Say) -> Outcom
     processed = _processed(batches.values(), moments)
     rows = (rates, processed, supply, demand, waiting)
     read = sum(batch.rows for batch in batches.values())
-    return Outcome(
+    return TaxiOutcome(
         key=policy,
         seed=seed,
         accuracy_o=found.accuracy_o,
@@ -190,7 +194,7 @@ def _scaled(
     batches: dict[int, Batch],
     say: Say,
 ) -> tuple[int, float]:
-    """Until all is read: changes while the load lasted, and seconds after its end."""
+    """Scale until all is read; changes while the load lasted, and seconds after its end."""
     changes = 0
     begin = events.start + LEAD
     look = begin - PERIOD  # the first one only begins what the next looks back on
@@ -238,28 +242,3 @@ def _waiting(events: TimedRows, batches: Any, moments: Floats) -> Floats:
     places = np.searchsorted([end for end, _ in ends], moments, side="right")
     released = np.array([events.released(t) for t in moments.tolist()], dtype=np.float64)
     return np.asarray(released - read[places], dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
-    """All that a folder holds."""
-
-    runs: tuple[Outcome, ...]
-
-    def of(self, policy: str) -> list[Outcome]:
-        """The runs of a policy, by seed."""
-        return sorted((run for run in self.runs if run.key == policy), key=lambda run: run.seed)
-
-    def values(self, policy: str, figure: str) -> list[float]:
-        """A figure by seed; runs that do not have it are left out."""
-        found = (getattr(run, figure) for run in self.of(policy))
-        return [float(value) for value in found if value is not None]
-
-    def estimate(self, policy: str, figure: str) -> Estimate | None:
-        """Mean and interval of a figure."""
-        values = self.values(policy, figure)
-        return estimate(values) if values else None
-
-    def paired(self, policy: str, base: str, figure: str) -> Difference:
-        """The difference of two policies."""
-        return paired(self.values(policy, figure), self.values(base, figure))

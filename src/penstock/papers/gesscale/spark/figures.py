@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 
 from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
-from penstock.papers.gesscale.simulated.paper import NAMES as POLICIES
-from penstock.papers.gesscale.spark.taxi import Outcomes
+from penstock.papers.gesscale.simulated.published import NAMES as POLICIES
+from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
 from penstock.papers.pictures import canvas
 
 NAMES = {policy: f"{policy}.png" for policy in POLICIES}
 
 
-def draw_all(outcomes: Outcomes, seed: int, folder: Path) -> list[Path]:
-    """Of the policies that have run with a seed, into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def draw_all(outcomes: TaxiOutcomes, seed: int, folder: Path) -> list[Path]:
+    """Draw the policies that have run with a seed, into a folder."""
     drawn = []
     for policy, name in POLICIES.items():
         run = next((r for r in outcomes.of(policy) if r.seed == seed), None)

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.papers.geo.simulated import paper
+from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
-from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, Condition
-from penstock.papers.geo.spark.levels import SCALERS, Outcomes
+from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
+from penstock.papers.geo.spark.levels import SCALERS, ClimbOutcomes
 from penstock.papers.pictures import canvas, words
 
 PICTURE = "levels.png"
@@ -20,19 +20,23 @@ LEVELS = np.arange(1, MOST + 1)
 MARKS = {"gesscale": (SIMPLE, "x"), "gesscale+": (PLUS, "+")}
 
 
-def draw(outcomes: Outcomes, folder: Path) -> Path:
-    """Into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def draw(outcomes: ClimbOutcomes, folder: Path) -> Path:
+    """Draw the picture into a folder."""
     path = folder / PICTURE
     with canvas(path, 2, 3, height=260) as places:
         for axes, condition in zip(places, CONDITIONS, strict=True):
             if outcomes.of(condition):
                 _panel(axes, outcomes, condition)
-            words(axes, f"{paper.JOBS[condition.job]}, {condition.words}", "executors", "records/s")
+            words(
+                axes,
+                f"{published.JOBS[condition.job]}, {condition.words}",
+                "executors",
+                "records/s",
+            )
     return path
 
 
-def _panel(axes: Axes, outcomes: Outcomes, condition: Condition) -> None:
+def _panel(axes: Axes, outcomes: ClimbOutcomes, condition: SparkCondition) -> None:
     levels = [outcomes.level(condition, n) for n in LEVELS.tolist()]
     rates = np.array([statistics.fmean(x.rate for x in some) for some in levels])
     low = rates - [min(x.least for x in some) for some in levels]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.papers.thesis import paper
-from penstock.papers.thesis.paper import FIGURES, TABLES, published
+from penstock.papers.thesis import published
+from penstock.papers.thesis.published import FIGURES, TABLES, printed_row
 
 
 def figures(id: str, label: str) -> list[float]:
-    return [published(id, label).figures[name] for name in FIGURES]
+    return [printed_row(id, label).figures[name] for name in FIGURES]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_printed_figures(id: str, label: str, printed: list[float]) -> None:
 
 
 def test_every_table_but_the_rates_is_there() -> None:
-    assert list(paper.IDS) == [f"7.{n}" for n in range(1, 20) if n != 17]
+    assert list(published.IDS) == [f"7.{n}" for n in range(1, 20) if n != 17]
     assert [len(t.rows) for t in TABLES.values()] == [
         *(5, 5, 3, 3, 3, 3, 6, 6),
         *(4, 4, 4, 4, 4, 4, 4, 4, 20),
@@ -65,7 +65,7 @@ def test_what_was_not_run_stays_missing() -> None:
 
 def test_cells_that_are_printed_twice_agree_but_for_the_misprints() -> None:
     """The swept tables come first; 7.9, 7.10 and 7.18 print some of their rows again."""
-    first: dict[tuple[str, str, str, float], paper.Row] = {}
+    first: dict[tuple[str, str, str, float], published.Row] = {}
     for table in TABLES.values():
         for row in table.rows:
             where = (row.query, row.workload, row.policy, row.value)
@@ -103,12 +103,12 @@ def test_figures_are_consistent_in_themselves() -> None:
 def test_only_two_came_to_rest() -> None:
     rested = {
         (row.query, row.policy, number): (stage.minutes, stage.actions)
-        for row in paper.CONVERGENCE
+        for row in published.CONVERGENCE
         for number, stage in enumerate(row.stages, 1)
         if stage.minutes is not None
     }
     assert rested == {("q1", "ds2", 2): (11, 3), ("q1", "hpa-cpu", 2): (9, 2)}
-    assert [(r.query, r.policy) for r in paper.CONVERGENCE if not r.stages] == [
+    assert [(r.query, r.policy) for r in published.CONVERGENCE if not r.stages] == [
         ("q11", "dhalion"),
         ("q11", "hpa-varga"),
     ]
