@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.spark import load as loads
+from penstock.bench.compressed import load as loads
 from penstock.bench.spark import plan
-from penstock.bench.spark.compressed import demand_of, spark_scores
-from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.compressed.run import demand_of, spark_scores
+from penstock.bench.compressed.load import load_of, squeezed
+from penstock.bench.compressed.series import Observed, series_of
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.specs.spec import BenchSpec, load
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.twin.validation import EXECUTORS, LAG, Scene, twin_cells, validate
+from penstock.bench.validation.comparison import EXECUTORS, LAG, Scene, twin_cells, validate
 from penstock.compare.results import Results
 from penstock.compare.runner import run
 from tests.places import ROOT

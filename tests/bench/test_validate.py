@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.bench.twin.tables import verdict_lines
+from penstock.bench.validation.validation_tables import verdict_lines
 from penstock.bench.twin.twin import Twin
-from penstock.bench.twin.validation import Validation, twin_cells, validate
-from penstock.bench.twin.verdicts import verdicts
+from penstock.bench.validation.comparison import Validation, twin_cells, validate
+from penstock.bench.validation.verdicts import verdicts
 from penstock.compare import trace as traces
 from penstock.compare.results import Results
 from penstock.compare.runner import run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.bench.spark import runner
-from penstock.bench.spark.compressed import Moment
+from penstock.bench.compressed.run import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.compare.cell import Cell, Outcome

@@ -13,7 +13,7 @@ from penstock.core.errors import EngineError, InputError
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
-    from penstock.bench.spark.compressed import Moment
+    from penstock.bench.compressed.run import Moment
     from penstock.bench.spark.runner import Failure
     from penstock.bench.specs.spec import BenchSpec
     from penstock.compare.cell import Cell

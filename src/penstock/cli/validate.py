@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.bench.spark.runner import Failure
-    from penstock.bench.twin.validation import Validation
+    from penstock.bench.validation.comparison import Validation
     from penstock.compare.cell import Cell
     from penstock.compare.results import Results
 
@@ -49,8 +49,8 @@ def validate(
 
     A spec is run on Spark first. A bound that does not hold is a result: exit code 0.
     """
-    from penstock.bench.twin.validation import twin_cells
-    from penstock.bench.twin.validation import validate as compare
+    from penstock.bench.validation.comparison import twin_cells
+    from penstock.bench.validation.comparison import validate as compare
     from penstock.cli.bench_spark import raise_missing
     from penstock.compare.results import Results
     from penstock.report import runs
@@ -138,11 +138,11 @@ def _play(cells: Sequence[Cell], spark: Results, folder: Path, workers: int | No
 
 
 def _write(found: Validation, spark: Results, twin: Results, folder: Path) -> dict[str, Path]:
-    from penstock.bench.twin import figure
-    from penstock.bench.twin.tables import document
+    from penstock.bench.validation import validation_figure
+    from penstock.bench.validation.validation_tables import document
     from penstock.report import runs
 
-    picture = figure.draw(found, spark, twin, folder / runs.PICTURE)
+    picture = validation_figure.draw(found, spark, twin, folder / runs.PICTURE)
     path, tables = folder / DOCUMENT, folder / TABLES
     text = json.dumps(document(found), indent=1, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
@@ -151,7 +151,7 @@ def _write(found: Validation, spark: Results, twin: Results, folder: Path) -> di
 
 
 def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
-    from penstock.bench.twin.tables import document
+    from penstock.bench.validation.validation_tables import document
 
     if as_json:
         named = {name: str(path) for name, path in files.items()}
@@ -167,13 +167,13 @@ def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
 
 
 def _print(found: Validation, screen: Console) -> None:
-    from penstock.bench.twin.tables import (
+    from penstock.bench.validation.validation_tables import (
         over_table,
         provenance_lines,
         scene_table,
         verdict_lines,
     )
-    from penstock.bench.twin.verdicts import verdicts
+    from penstock.bench.validation.verdicts import verdicts
 
     def lines(some: Iterable[str]) -> None:
         for line in some:

@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.spark.compressed import Notes, Watch, act, outcome_of, window_of
-from penstock.bench.spark.load import load_of
-from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.compressed.run import Notes, Watch, act, outcome_of, window_of
+from penstock.bench.compressed.load import load_of
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.compare.cell import Cell, Outcome
 from penstock.core.errors import EngineError
 from penstock.lab.clusters.standalone.full_speed import full_speed

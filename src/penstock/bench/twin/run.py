@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.spark.compressed import Notes, act, outcome_of, window_of
-from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.compressed.run import Notes, act, outcome_of, window_of
+from penstock.bench.compressed.load import load_of, squeezed
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.twin.twin import Twin, limited, shares_of
 from penstock.compare.cell import Cell, Outcome
 from penstock.lab.rig.allocation import allocation_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.bench.twin import agreement
-from penstock.bench.twin.agreement import Order, Sample, Tally, allowed_lag, orders, tally
+from penstock.bench.validation import agreement
+from penstock.bench.validation.agreement import Order, Sample, Tally, allowed_lag, orders, tally
 from penstock.bench.twin.profiles import read_twins
 from penstock.compare.cell import Cell
 from penstock.compare.groups import (

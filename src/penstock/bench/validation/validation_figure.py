@@ -11,8 +11,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from penstock.bench.twin.validation import EXECUTORS, PolicyCompared, Validation
-from penstock.bench.twin.verdicts import percent
+from penstock.bench.validation.comparison import EXECUTORS, PolicyCompared, Validation
+from penstock.bench.validation.verdicts import percent
 from penstock.compare.results import Results
 from penstock.report.figure import BLUE, DPI, GREY, ORANGE, STYLE
 

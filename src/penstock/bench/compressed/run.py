@@ -13,9 +13,9 @@ from pathlib import Path
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.spark.load import Load
-from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.thesis_time import Scale, ThesisTime
+from penstock.bench.compressed.load import Load
+from penstock.bench.compressed.series import Observed, series_of
+from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
 from penstock.compare.cell import Cell, Outcome, figures_of
