@@ -13,7 +13,7 @@ from penstock.cli.options import AsJson, NoSave, Out, pairs
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.bench.specs.spec import BenchSpec
+    from penstock.compare.experiment import Experiment
 
 _LOAD, _RUN = "Pipeline and load", "Runs"
 
@@ -104,10 +104,10 @@ def compare(
 
 def _plan(
     policies: str, fields: dict[str, Any], guards: str, minutes: float | None, seeds: int
-) -> BenchSpec:
-    from penstock.bench.specs.spec import BenchSpec, seed_range
+) -> Experiment:
     from penstock.compare.cell import Cell, workload_minutes
     from penstock.compare.check import check_cell
+    from penstock.compare.experiment import Experiment, seed_range
     from penstock.compare.groups import key_of, policy_label
     from penstock.compare.guards_table import guards_of
     from penstock.policies import create, parameters_of
@@ -137,7 +137,7 @@ def _plan(
         if any(cell.key == other.key for other in cells):
             raise InputError(f"--policies names {label!r} twice")
         cells.append(cell)
-    return BenchSpec(
+    return Experiment(
         name=f"compare-{fields['query']}-{fields['workload']}",
         cells=tuple(cells),
         seeds=seed_range(seeds, "--seeds"),
@@ -151,7 +151,7 @@ def _query_key(fields: dict[str, Any]) -> str:
 
 
 def _run(
-    plan: BenchSpec, base: str | None, workers: int | None, out: Path | None, as_json: bool
+    plan: Experiment, base: str | None, workers: int | None, out: Path | None, as_json: bool
 ) -> None:
     from penstock.compare.folder import create_folder, finish, summarize
     from penstock.compare.groups import base_of
@@ -170,9 +170,10 @@ def _run(
 
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:
+    from penstock.bench.cell import read_cell
     from penstock.compare.folder import summarize
     from penstock.compare.results import Results
     from penstock.report import runs
 
-    results = Results.load(runs.find(run, out))
+    results = Results.load(runs.find(run, out), read=read_cell)
     show(summarize(results, base=base), as_json=as_json, differences=True)

@@ -49,6 +49,7 @@ def validate(
 
     A spec is run on Spark first. A bound that does not hold is a result: exit code 0.
     """
+    from penstock.bench.cell import read_cell
     from penstock.bench.validation.comparison import twin_cells
     from penstock.bench.validation.comparison import validate as compare
     from penstock.cli.bench_spark import raise_missing
@@ -60,7 +61,7 @@ def validate(
         raise InputError(f"--profiles {profiles}: no such folder; it needs a QUERY.json per query")
     runs.check_writable(out)
     folder, failures = _bench(source, profiles, out)
-    spark = Results.load(folder)
+    spark = Results.load(folder, read=read_cell)
     cells = twin_cells(spark, profiles)
     name = _name(folder)
     made = runs.create(out, f"validate-{name}", _config(folder, profiles, spark))
@@ -77,6 +78,8 @@ def validate(
 
 def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]:
     """The folder of a bench on Spark, which is run now if a spec was given; what failed."""
+    from penstock.bench.cell import settings_of
+    from penstock.bench.spark.plan import spark_config
     from penstock.bench.specs.spec import load
     from penstock.bench.twin.profiles import read_profiles
     from penstock.cli.bench_spark import run_spark_plan
@@ -89,12 +92,13 @@ def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]
             raise InputError(f"no bench at {folder}; give its folder, its id, 'latest' or a spec")
         return folder, []
     plan = load(Path(source))
-    if plan.engine != "spark" or plan.spark is None:
+    settings = settings_of(plan.cells)
+    if plan.engine != "spark" or settings is None:
         raise InputError(
             f'{source} has engine = "{plan.engine}"; a twin is compared with engine = "spark"'
         )
-    read_profiles(profiles, (cell.query for cell in plan.cells), plan.spark)
-    folder = create_folder(plan, out)
+    read_profiles(profiles, (cell.query for cell in plan.cells), settings)
+    folder = create_folder(plan, out, more=spark_config(plan.cells))
     output.say(f"on Spark first; if it is stopped, go on with it and then: validate {folder}")
     return folder, run_spark_plan(plan, folder)
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
-from penstock.bench.spark.plan import described, scaled, wall_seconds
-from penstock.bench.specs.spec import BenchSpec
 from penstock.compare import runner
 from penstock.compare.cell import Cell, run_cell
+from penstock.compare.experiment import Experiment
 from penstock.compare.groups import groups
-from penstock.compare.results import Results
+from penstock.compare.results import ReadCell, Results
 from penstock.core.errors import InputError
 from penstock.policies import parameters_of
 from penstock.report import runs
@@ -44,14 +43,15 @@ def is_bench(folder: Path) -> bool:
     return (folder / CELLS).is_file()
 
 
-def finish(folder: Path, *, base: str | None = None) -> Finished:
-    """Write measurements, tables, picture and page of a bench, complete or not.
+def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_dict) -> Finished:
+    """Write measurements, tables, picture and page of an experiment, complete or not.
 
-    ``base`` the policy that others are compared with; the first of each group if left out.
+    base: the policy that others are compared with; the first of each group if left out
+    read: what makes a cell of its document
     """
     from penstock.report import bench_figure, bench_page  # matplotlib takes a second to load
 
-    done = summarize(Results.load(folder), base=base)
+    done = summarize(Results.load(folder, read=read), base=base)
     config = _config(folder)
     title = str(config.get("name", folder.resolve().name))
     picture = bench_figure.draw(done.groups, folder / runs.PICTURE, title=title)
@@ -154,7 +154,7 @@ def group_document(results: Results, group: Group) -> dict[str, Any]:
 
 def _subtitle(results: Results) -> str:
     cells, seeds = len(results.cells), len(results.seeds)
-    how = described(results.cells[0])
+    how = results.cells[0].described()
     text = f"{cells} cells × {seeds} seeds, {how}"
     if results.complete:
         return text
@@ -200,39 +200,45 @@ SAMPLES = 3  # cells that are timed for an estimate
 STARTUP = 2.0  # seconds until worker processes have loaded the simulator
 
 
-def create_folder(spec: BenchSpec, root: Path, *, command: str = "bench") -> Path:
-    """A new folder with the effective configuration; ``latest`` points at it from now on."""
-    runner.check(spec.cells, spec.seeds)
-    settings = spec.spark
-    on_spark = {} if settings is None else {"spark": scaled(spec.cells, settings)}
+def create_folder(
+    experiment: Experiment,
+    root: Path,
+    *,
+    command: str = "bench",
+    more: Mapping[str, Any] | None = None,
+) -> Path:
+    """A new folder with the effective configuration; ``latest`` points at it from now on.
+
+    ``more`` is what else its ``config.json`` says.
+    """
+    runner.check(experiment.cells, experiment.seeds)
     folder = runs.create(
         root,
-        spec.name,
+        experiment.name,
         {
             "penstock": __version__,
             "command": command,
-            "engine": spec.engine,
-            **on_spark,
-            "seeds": list(spec.seeds),
-            "journals": spec.journals,
-            "spec": spec.document,
-            "cells": [effective(cell) for cell in spec.cells],
+            "engine": experiment.engine,
+            **(more or {}),
+            "seeds": list(experiment.seeds),
+            "journals": experiment.journals,
+            "spec": experiment.document,
+            "cells": [effective(cell) for cell in experiment.cells],
         },
     )
     runs.point_latest(folder)
     return folder
 
 
-def resumed(folder: Path) -> BenchSpec:
-    """The bench that a folder was started with."""
-    results = Results.load(folder)
+def resumed(folder: Path, *, read: ReadCell = Cell.from_dict) -> Experiment:
+    """The experiment that a folder was started with; ``read`` makes a cell of its document."""
+    results = Results.load(folder, read=read)
     config = runs.read_config(folder / runs.CONFIG)
-    return BenchSpec(
+    return Experiment(
         name=str(config.get("name", folder.name)),
         cells=results.cells,
         seeds=results.seeds,
         journals=bool(config.get("journals", True)),
-        document={},
     )
 
 
@@ -257,20 +263,17 @@ def effective(cell: Cell) -> dict[str, Any]:
 
 
 def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> float:
-    """Wall-clock time of a bench; nothing is written.
+    """Wall-clock seconds of a simulated experiment: a few of its cells are timed here.
 
-    On Spark it follows from the spec; else a few of its cells are timed here.
+    Nothing is written.
     """
-    first = cells[0]
-    if first.engine == "spark" and first.spark is not None:
-        return wall_seconds(cells, seeds, first.spark)
     step = max(1, len(cells) // SAMPLES)
     sampled = cells[::step][:SAMPLES]
     run_cell(sampled[0], 0)  # load and compile
     cost = {cell.key: _timed(cell) / cell.minutes for cell in sampled}
     per_minute = sum(cost.values()) / len(cost)
     total = per_minute * sum(cell.minutes for cell in cells) * seeds
-    used = workers or runner.useful_workers(len(cells) * seeds, twin=first.twin is not None)
+    used = workers or runner.useful_workers(len(cells) * seeds, slow=cells[0].slow)
     return total / used + (STARTUP if used > 1 else 0.0)
 
 

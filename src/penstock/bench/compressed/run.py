@@ -18,7 +18,7 @@ from penstock.bench.compressed.series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
-from penstock.compare.cell import Cell, Outcome, figures_of
+from penstock.compare.cell import Cell, CellRun, figures_of
 from penstock.compare.oracle import Demand
 from penstock.compare.recording import Recording, Watched
 from penstock.compare.scores import Actions, Stage, series_scores
@@ -141,7 +141,7 @@ def _tick(loop: Loop, notes: Notes) -> None:
             raise EngineError(f"{notes.cell.key}: no observation any more: {error}") from error
 
 
-def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
+def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> CellRun:
     """Scores and trace, all in thesis time."""
     cell, scale = notes.cell, notes.scale
     observed = Observed(
@@ -169,7 +169,7 @@ def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
     )
     scores["peak_rate"] = load.peak
     trace = trace_of(series, oracle.total(demand), cell.period, actions.times)
-    return Outcome(scores=scores, trace=trace)
+    return CellRun(scores=scores, trace=trace)
 
 
 ON_THE_CLOCK = ("latency_mean", "latency_p95", "latency_p99", "e2e_mean", "e2e_p95", "e2e_p99")

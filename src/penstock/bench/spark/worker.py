@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.compressed.run import Notes, Watch, act, outcome_of, window_of
+from penstock.bench.cell import SparkCell
 from penstock.bench.compressed.load import load_of
+from penstock.bench.compressed.run import Notes, Watch, act, outcome_of, window_of
 from penstock.bench.compressed.thesis_time import Scale
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import CellRun
 from penstock.core.errors import EngineError
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.queries import nexmark
 from penstock.lab.rig import capacity
-from penstock.lab.rig.allocation import allocation_of
 from penstock.lab.rig.capacity import events_of, query_settings
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.lab.rig.ending import final_moment, stopping
@@ -52,10 +52,10 @@ class SparkWorker:
         self._rig = Rig(settings, servers=servers, say=say)
         self._paced: set[tuple[str, int]] = set()  # queries and seeds
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
         """Run a cell once; the first seed is checked if the settings say so."""
         known = self._capacity(cell.query)
-        kind = allocation_of(cell)
+        kind = cell.allocation()
         self._rig.use(kind)
         capacity.warm_up(self._rig, cell.query, known)
         if kind is None and not first:
@@ -115,14 +115,14 @@ LOOK = 0.3  # seconds between two looks at the last batch
 
 def run_on_spark(
     rig: Rig,
-    cell: Cell,
+    cell: SparkCell,
     seed: int,
     capacity: Capacity,
     *,
     journal: Path | None,
     check: bool,
     watch: Watch,
-) -> Outcome:
+) -> CellRun:
     """Run a cell once: scores and trace in thesis time.
 
     ``check`` whether to compare the streamed result with a batch run over the same events.

@@ -24,7 +24,7 @@ from penstock.core.errors import MissingError, PenstockError
 LARGEST = 5_000.0  # simulated minutes of a parcel: about a second
 SHARE = 0.5  # of what is left for a slot: parcels get smaller, so that no slot idles at the end
 JOURNAL_COST = 10.0  # times as long as a run that does not write every decision down
-TWIN_COST = 50.0  # times as long as a run of the fluid simulator
+SLOW_COST = 50.0  # times as long as a run of the fluid simulator: one on Spark's twin
 PACKAGES = ("numba", "numpy", "scipy")  # that a figure could depend on
 
 Parcel = tuple[Task, ...]  # each with one cell
@@ -87,8 +87,8 @@ def pack(tasks: Sequence[Task], slots: int) -> list[Parcel]:
 def _cost(run: Task) -> float:
     """Simulated minutes that take as long without a journal."""
     cell = run.cells[0]
-    if cell.twin is not None:  # its observations take longer than its journal
-        return cell.minutes * TWIN_COST
+    if cell.slow:  # its observations take longer than its journal
+        return cell.minutes * SLOW_COST
     return cell.minutes * (JOURNAL_COST if run.journals else 1.0)
 
 

@@ -11,7 +11,13 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.bench.validation import agreement
-from penstock.bench.validation.comparison import COMPARED, Compared, PolicyCompared, Scene, Validation
+from penstock.bench.validation.comparison import (
+    COMPARED,
+    Compared,
+    PolicyCompared,
+    Scene,
+    Validation,
+)
 from penstock.bench.validation.verdicts import Verdict, percent, verdicts
 from penstock.report import units
 from penstock.report.bench_tables import Figure, figure_text

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compare.cell import SPARK_POOL, Cell
 from penstock.compare.scores import Actions
+from penstock.core.guards import Guards
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import SparkDra
 from penstock.simulator.series import Floats
@@ -58,17 +58,15 @@ class Allocation:
         }
 
 
-def allocation_of(cell: Cell) -> Allocation | None:
-    """The kind of session that a cell needs; ``None`` where a policy of ours acts."""
-    policy = cell.create_policy()
-    if cell.spark is None or not isinstance(policy, SparkDra):
-        return None
-    guards = cell.guards
+def allocation_for(
+    policy: SparkDra, guards: Guards, *, start: int, settings: SparkSettings
+) -> Allocation:
+    """The kind of session for a policy whose times are thesis time, within some guards."""
     return Allocation(
         least=guards.minimum,
         most=guards.maximum if guards.cap is None else min(guards.maximum, guards.cap),
-        start=cell.start_sizes()[SPARK_POOL],
-        policy=on_the_clock(policy, cell.spark),
+        start=start,
+        policy=on_the_clock(policy, settings),
     )
 
 
