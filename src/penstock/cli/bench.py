@@ -172,17 +172,15 @@ def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None
 def show(done: Finished, *, as_json: bool, differences: bool = False) -> None:
     """The tables of a bench and where its files are, or all of it as JSON."""
     from penstock.compare.folder import document
-    from penstock.report.bench_tables import FRONT, against_table, group_table
+    from penstock.report.bench_tables import FRONT, group_tables
 
     if as_json:
         output.print_json(document(done))
         return
     screen = output.console()
     for group in done.groups:
-        screen.print(group_table(group))
-        screen.print()
-        if differences and group.against:
-            screen.print(against_table(group))
+        for table in group_tables(group, differences=differences):
+            screen.print(table)
             screen.print()
     screen.print(FRONT, style="dim")
     if done.files:

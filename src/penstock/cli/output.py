@@ -100,7 +100,7 @@ def finished_document(done: Finished) -> dict[str, Any]:
 
 def show_tables(summary: Summary, entries: Sequence[Entry]) -> None:
     """The tables of a run."""
-    from penstock.report.tables import decisions_table, summary_table
+    from penstock.report.run_tables import decisions_table, summary_table
 
     out = console()
     out.print(summary_table(summary))

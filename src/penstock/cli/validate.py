@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.bench.validation.comparison import Validation
     from penstock.compare.cell import Cell
     from penstock.compare.results import Results
+    from penstock.report.table import Table
 
 DOCUMENT, TABLES, TWIN = "validation.json", "tables.txt", "twin"
 
@@ -144,13 +144,15 @@ def _play(cells: Sequence[Cell], spark: Results, folder: Path, workers: int | No
 def _write(found: Validation, spark: Results, twin: Results, folder: Path) -> dict[str, Path]:
     from penstock.bench.validation import validation_figure
     from penstock.bench.validation.validation_tables import document
+    from penstock.history.files import write_text
     from penstock.report import runs
+    from penstock.report.table import terminal_text
 
     picture = validation_figure.draw(found, spark, twin, folder / runs.PICTURE)
     path, tables = folder / DOCUMENT, folder / TABLES
     text = json.dumps(document(found), indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-    tables.write_text(_text(found), encoding="utf-8")
+    write_text(path, text + "\n")
+    write_text(tables, terminal_text(_parts(found)))
     return {"run": folder, "picture": picture, "document": path, "tables": tables}
 
 
@@ -171,6 +173,12 @@ def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
 
 
 def _print(found: Validation, screen: Console) -> None:
+    for part in _parts(found):
+        screen.print(part, soft_wrap=isinstance(part, str))
+
+
+def _parts(found: Validation) -> Iterator[Table | str]:
+    """Tables and lines of a validation, in their order."""
     from penstock.bench.validation.validation_tables import (
         over_table,
         provenance_lines,
@@ -179,25 +187,10 @@ def _print(found: Validation, screen: Console) -> None:
     )
     from penstock.bench.validation.verdicts import verdicts
 
-    def lines(some: Iterable[str]) -> None:
-        for line in some:
-            screen.print(line, soft_wrap=True)
-        screen.print()
-
     for scene in found.scenes:
-        screen.print(scene_table(scene))
-        screen.print()
-        screen.print(over_table(scene))
-        screen.print()
-        lines(verdict_lines(verdicts([scene])))
+        for table in (scene_table(scene), over_table(scene)):
+            yield from (table, "")
+        yield from (*verdict_lines(verdicts([scene])), "")
     if len(found.scenes) > 1:
-        lines(["all together", *verdict_lines(verdicts(found.scenes))])
-    lines(provenance_lines(found))
-
-
-def _text(found: Validation) -> str:
-    from rich.console import Console
-
-    page = io.StringIO()
-    _print(found, Console(file=page, width=80, markup=False, emoji=False, highlight=False))
-    return page.getvalue()
+        yield from ("all together", *verdict_lines(verdicts(found.scenes)), "")
+    yield from (*provenance_lines(found), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +19,9 @@ from penstock.core.errors import InputError
 from penstock.policies import parameters_of
 from penstock.report import runs
 from penstock.report.bench_page import Lines
-from penstock.report.bench_tables import FRONT, Group, against_table, group_table, markdown
+from penstock.report.bench_tables import FRONT, Group, group_tables, markdown
 from penstock.report.runs import CELLS
+from penstock.report.table import terminal_text
 from penstock.workloads import patterns
 
 TABLES_TEXT, TABLES_MARKDOWN = "tables.txt", "tables.md"
@@ -65,7 +65,7 @@ def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_
         config=config,
     )
     tables = folder / TABLES_TEXT
-    tables.write_text(_text(done.groups), encoding="utf-8")
+    tables.write_text(tables_text(done.groups), encoding="utf-8")
     (folder / TABLES_MARKDOWN).write_text(markdown(done.groups), encoding="utf-8")
     metrics = write_metrics(folder, done.results)
     files = {"run": folder, "page": page, "picture": picture, "metrics": metrics, "tables": tables}
@@ -161,19 +161,10 @@ def _subtitle(results: Results) -> str:
     return f"{text}; interrupted after {results.done} of {cells * seeds} runs"
 
 
-def _text(found: Sequence[Group]) -> str:
-    from rich.console import Console
-
-    screen = Console(file=io.StringIO(), width=80, markup=False, emoji=False, highlight=False)
-    for group in found:
-        screen.print(group_table(group))
-        screen.print()
-        if group.against:
-            screen.print(against_table(group))
-            screen.print()
-    screen.print(FRONT)
-    text: str = screen.file.getvalue()  # type: ignore[attr-defined]
-    return text
+def tables_text(found: Sequence[Group]) -> str:
+    """The tables of some groups in 80 columns, with the differences in each."""
+    tables = [table for group in found for table in group_tables(group)]
+    return terminal_text([*(part for table in tables for part in (table, "")), FRONT])
 
 
 def _lines(results: Results, group: Group) -> Lines | None:
