@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,6 @@ from penstock.compare.cell import Cell, CellRun
 from penstock.core.codec import from_json
 from penstock.core.errors import EngineError, InputError
 from penstock.core.ports import Policy
-from penstock.history.journal import Header
 from penstock.lab.rig.allocation import Allocation, allocation_for
 from penstock.lab.rig.settings import KAFKA, LEAST_PERIOD, SparkSettings
 from penstock.policies import SparkDra, parameters_of
@@ -65,11 +64,6 @@ class SparkCell(Cell):
         """The auto-scaler with its parameters, those that Spark implies among them."""
         known = parameters_of(create_policy(self.policy))
         return create_policy(self.policy, self.spark.parameters(known, self.policy_parameters))
-
-    def header(self, policy: Policy, seed: int) -> Header:
-        """The first line of a run's journal."""
-        header = Cell.header(self, policy, seed)
-        return replace(header, mode="advise") if isinstance(policy, SparkDra) else header
 
     def allocation(self) -> Allocation | None:
         """The kind of session that it needs; ``None`` where a policy of ours acts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +11,13 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench_spark import check_servers
-from penstock.core.errors import InputError, PenstockError
+from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.bench.spread.job import OnSpark
     from penstock.compare.experiment import Experiment
-    from penstock.compare.folder import Finished
-    from penstock.compare.results import Results
-    from penstock.compare.runner import Way
+    from penstock.compare.runner import Progress
+    from penstock.compare.summary import Comparison
 
 
 def bench(
@@ -60,7 +61,7 @@ def bench(
     from penstock.bench.cell import read_cell, settings_of
     from penstock.bench.spark.plan import spark_config
     from penstock.bench.specs.spec import load
-    from penstock.compare.folder import create_folder, resumed
+    from penstock.compare.folder import create_folder, resumed, run_experiment
     from penstock.report import runs
 
     if spec is None and resume is None:
@@ -91,7 +92,8 @@ def bench(
     if plan.engine == "spark":
         _bench_on_spark(plan, folder, bootstrap_servers, as_json)
         return
-    run_plan(plan, folder, workers=workers, way=way)
+    with runs_bar(f"{plan.name}, {plan.runs} runs") as progress:
+        run_experiment(plan, folder, workers=workers, way=way, progress=progress, say=output.say)
     report_bench(folder, as_json=as_json)
 
 
@@ -119,44 +121,12 @@ def _bench_on_spark(plan: Experiment, folder: Path, servers: str | None, as_json
     raise_missing(failures, folder)
 
 
-def run_plan(
-    plan: Experiment,
-    folder: Path,
-    *,
-    workers: int | None,
-    way: Way | None = None,
-    save: bool = True,
-) -> Results:
-    """Run what a folder does not hold yet, with a progress bar; says how to go on if stopped."""
-    from penstock.compare.runner import run
-
-    total = plan.runs
-    finished = 0
+@contextmanager
+def runs_bar(title: str) -> Iterator[Progress]:
+    """Yield what draws a bar of finished runs; it is gone before anything else is said."""
     with output.progress() as bar:
-        task = bar.add_task(f"{plan.name}, {total} runs", total=total)
-
-        def progress(done: int, total: int) -> None:
-            nonlocal finished
-            finished = done
-            bar.update(task, completed=done)
-
-        try:
-            return run(
-                plan.cells,
-                plan.seeds,
-                folder,
-                workers=workers,
-                way=way,
-                progress=progress,
-                journals=plan.journals,
-                traces=save,
-            )
-        except (KeyboardInterrupt, PenstockError):
-            if finished and save:
-                bar.stop()
-                output.say(f"stopped after {finished} of {total} runs; they are in {folder}")
-                output.say(f"go on with: penstock bench --resume {folder}")
-            raise
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
@@ -169,13 +139,12 @@ def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None
     return done.files["page"]
 
 
-def show(done: Finished, *, as_json: bool, differences: bool = False) -> None:
+def show(done: Comparison, *, as_json: bool, differences: bool = False) -> None:
     """The tables of a bench and where its files are, or all of it as JSON."""
-    from penstock.compare.folder import document
     from penstock.report.bench_tables import FRONT, group_tables
 
     if as_json:
-        output.print_json(document(done))
+        output.print_json(done.to_dict())
         return
     screen = output.console()
     for group in done.groups:

@@ -21,9 +21,8 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.ports import Policy
 from penstock.history.journal import Header
-from penstock.policies import SparkDra, parameters_of
 from penstock.policies import create as create_policy
-from penstock.policies.spark_dra import refused
+from penstock.policies import parameters_of, spark_dra
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
 from penstock.simulator.queries import Query
 from penstock.workloads import patterns
@@ -50,6 +49,7 @@ class Cell:
     shared: whether all operators share one pool, as in Flink's reactive mode
     spec: fields of ``FluidSpec`` to override; tables are merged
     slo: seconds of queue latency beyond which a second counts as late
+    own: the policy itself, where it is a user's own and has no name to be made by; not written
     """
 
     ENGINE: ClassVar[str] = "simulated"
@@ -68,6 +68,7 @@ class Cell:
     shared: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     slo: float = 60.0
+    own: Policy | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.key):
@@ -94,6 +95,11 @@ class Cell:
         return self.ENGINE
 
     @property
+    def allocated(self) -> bool:
+        """Whether Spark's own allocation sizes the pool; then the loop only looks."""
+        return self.policy == spark_dra.NAME
+
+    @property
     def slow(self) -> bool:
         """Whether a run takes a second rather than milliseconds: worth a process of its own."""
         return False
@@ -118,7 +124,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """A plain JSON value; fields that hold their default are left out, guards are whole."""
-        document: dict[str, Any] = to_json(self)
+        document: dict[str, Any] = to_json(dataclasses.replace(self, own=None))
         return document | {"guards": to_json(self.guards)}
 
     @classmethod
@@ -162,9 +168,11 @@ class Cell:
 
     def create_policy(self) -> Policy:
         """The auto-scaler with its parameters."""
+        if self.own is not None:
+            return self.own
         policy = create_policy(self.policy, self.policy_parameters)
-        if isinstance(policy, SparkDra):
-            raise refused("in a simulation")
+        if self.allocated:
+            raise spark_dra.refused("in a simulation")
         return policy
 
     def header(self, policy: Policy, seed: int) -> Header:
@@ -173,7 +181,7 @@ class Cell:
             policy=self.policy,
             parameters=parameters_of(policy),
             guards=self.guards,
-            mode="act",
+            mode="advise" if self.allocated else "act",
             seed=seed,
             period=self.period,
         )

@@ -1,11 +1,11 @@
-"""Finish a bench: everything that can be made from its scores."""
+"""The folder of an experiment: begun, run, gone on with, and finished with tables and pictures."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,16 @@ from penstock import __version__
 from penstock.compare import runner
 from penstock.compare.cell import Cell, run_cell
 from penstock.compare.experiment import Experiment
-from penstock.compare.groups import groups
 from penstock.compare.results import ReadCell, Results
-from penstock.core.errors import InputError
+from penstock.compare.runner import Progress, Way
+from penstock.compare.summary import Comparison, summarize
+from penstock.core.errors import PenstockError
+from penstock.history.files import atomic, write_text
 from penstock.policies import parameters_of
 from penstock.report import runs
 from penstock.report.bench_page import Lines
-from penstock.report.bench_tables import FRONT, Group, group_tables, markdown
+from penstock.report.bench_tables import Group, markdown
 from penstock.report.runs import CELLS
-from penstock.report.table import terminal_text
 from penstock.workloads import patterns
 
 TABLES_TEXT, TABLES_MARKDOWN = "tables.txt", "tables.md"
@@ -29,21 +30,12 @@ CHARTS = 24  # groups that are drawn over time
 MOST_POINTS = 300  # of a line on the page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """The results of a bench in groups, and the files that were written, by name."""
-
-    results: Results
-    groups: tuple[Group, ...]
-    files: Mapping[str, Path] = field(default_factory=dict)
-
-
 def is_bench(folder: Path) -> bool:
     """Whether a folder holds a bench and not a single run."""
     return (folder / CELLS).is_file()
 
 
-def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_dict) -> Finished:
+def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_dict) -> Comparison:
     """Write measurements, tables, picture and page of an experiment, complete or not.
 
     base: the policy that others are compared with; the first of each group if left out
@@ -51,9 +43,9 @@ def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_
     """
     from penstock.report import bench_figure, bench_page  # matplotlib takes a second to load
 
-    done = summarize(Results.load(folder, read=read), base=base)
     config = _config(folder)
     title = str(config.get("name", folder.resolve().name))
+    done = summarize(Results.load(folder, read=read), name=title, base=base)
     picture = bench_figure.draw(done.groups, folder / runs.PICTURE, title=title)
     page = bench_page.write(
         folder / runs.PAGE,
@@ -65,21 +57,12 @@ def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_
         config=config,
     )
     tables = folder / TABLES_TEXT
-    tables.write_text(tables_text(done.groups), encoding="utf-8")
-    (folder / TABLES_MARKDOWN).write_text(markdown(done.groups), encoding="utf-8")
-    metrics = write_metrics(folder, done.results)
-    files = {"run": folder, "page": page, "picture": picture, "metrics": metrics, "tables": tables}
-    return replace(done, files=files)
-
-
-def summarize(results: Results, *, base: str | None = None) -> Finished:
-    """Results in groups, with differences from a base; nothing is written."""
-    if not results.done:
-        raise InputError(
-            f"{results.folder or 'this bench'} has no finished run yet; go on with it by "
-            "`penstock bench --resume`"
-        )
-    return Finished(results=results, groups=tuple(groups(results, base=base)))
+    write_text(tables, done.table())
+    write_text(folder / TABLES_MARKDOWN, markdown(done.groups))
+    files = {"run": folder, "page": page, "picture": picture}
+    if runs.can_write_metrics():
+        files["metrics"] = write_metrics(folder, done.results)
+    return replace(done, files={**files, "tables": tables})
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -98,58 +81,9 @@ def write_metrics(folder: Path, results: Results) -> Path:
     kinds = {**dict.fromkeys(texts, pa.string()), "seed": pa.int64()}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     path = folder / runs.METRICS
-    partial = path.with_name(path.name + ".part")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
-    partial.replace(path)
+    with atomic(path) as partial:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
     return path
-
-
-def document(done: Finished) -> dict[str, Any]:
-    """A bench for ``--json``: groups, policies, scores with intervals, differences, files."""
-    results = done.results
-    return {
-        "complete": results.complete,
-        "seeds": list(results.seeds),
-        "groups": [group_document(results, group) for group in done.groups],
-        "files": {name: str(path) for name, path in done.files.items()},
-    }
-
-
-def group_document(results: Results, group: Group) -> dict[str, Any]:
-    """One group for ``--json``."""
-    return {
-        "title": group.title,
-        "oracle": {name: figure.mean for name, figure in group.oracle.items()},
-        "policies": [
-            {
-                **results.cell(row.key).to_dict(),
-                "label": row.label,
-                "front": row.front,
-                "seeds": len(results.seeds_of(row.key)),
-                "scores": {
-                    name: {"mean": f.mean, "half_width": f.half_width}
-                    for name, f in row.figures.items()
-                },
-            }
-            for row in group.rows
-        ],
-        "base": group.base,
-        "differences": [
-            {
-                "label": row.label,
-                "scores": {
-                    name: {
-                        "mean": d.mean,
-                        "half_width": d.half_width,
-                        "relative": d.relative,
-                        "verdict": d.verdict,
-                    }
-                    for name, d in row.differences.items()
-                },
-            }
-            for row in group.against
-        ],
-    }
 
 
 def _subtitle(results: Results) -> str:
@@ -159,12 +93,6 @@ def _subtitle(results: Results) -> str:
     if results.complete:
         return text
     return f"{text}; interrupted after {results.done} of {cells * seeds} runs"
-
-
-def tables_text(found: Sequence[Group]) -> str:
-    """The tables of some groups in 80 columns, with the differences in each."""
-    tables = [table for group in found for table in group_tables(group)]
-    return terminal_text([*(part for table in tables for part in (table, "")), FRONT])
 
 
 def _lines(results: Results, group: Group) -> Lines | None:
@@ -219,6 +147,47 @@ def create_folder(
     )
     runs.point_latest(folder)
     return folder
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    way: Way | None = None,
+    progress: Progress = lambda done, total: None,
+    say: Callable[[str], None] = lambda line: None,
+    traces: bool = True,
+) -> Results:
+    """Run what a folder does not hold yet; all results.
+
+    workers, way, traces: as in ``runner.run``
+    progress: told the number of finished runs, and of all
+    say: told how to go on, if it is stopped
+    """
+    finished = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal finished
+        finished = done
+        progress(done, total)
+
+    try:
+        return runner.run(
+            experiment.cells,
+            experiment.seeds,
+            folder,
+            workers=workers,
+            way=way,
+            progress=report,
+            journals=experiment.journals,
+            traces=traces,
+        )
+    except (KeyboardInterrupt, PenstockError):
+        if finished and traces:
+            say(f"stopped after {finished} of {experiment.runs} runs; they are in {folder}")
+            say(f"go on with: penstock bench --resume {folder}")
+        raise
 
 
 def resumed(folder: Path, *, read: ReadCell = Cell.from_dict) -> Experiment:

@@ -24,6 +24,7 @@ from penstock.compare.results import SCORES, TRACES, Results, read_cells, read_s
 from penstock.compare.scores import Scores
 from penstock.compare.workers import begin_worker, no_interrupts, stopping
 from penstock.core.errors import EngineError, InputError, PenstockError
+from penstock.history.files import write_text
 from penstock.report.runs import CELLS
 
 JOURNALS = "journals"
@@ -136,10 +137,7 @@ def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
                 "be mixed. Resume it with the spec it was started with, or start a new bench"
             )
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 def _differing(before: dict[str, Any], now: dict[str, Any]) -> str:

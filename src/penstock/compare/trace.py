@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.core.errors import InputError
+from penstock.history.files import atomic
 from penstock.simulator import Series
 from penstock.simulator.series import Floats
 
@@ -76,11 +77,8 @@ def save(trace: Trace, path: Path) -> None:
     """Write a trace as a compressed ``.npz`` file, at once or not at all."""
     arrays = {f.name: getattr(trace, f.name) for f in fields(trace) if f.name != "pools"}
     arrays |= {_POOL + name: values for name, values in trace.pools.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    with partial.open("wb") as file:
+    with atomic(path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **arrays)
-    partial.replace(path)
 
 
 def load(path: Path) -> Trace:

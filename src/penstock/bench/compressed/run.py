@@ -29,7 +29,6 @@ from penstock.core.ports import Engine
 from penstock.lab.rig.allocation import actions_seen
 from penstock.lab.rig.capacity_file import Capacity
 from penstock.lab.rig.settings import SparkSettings
-from penstock.policies import SparkDra
 from penstock.simulator.series import Series
 
 WINDOW_TRIGGERS = 3.0  # an observation covers at least so many triggers
@@ -64,7 +63,7 @@ class Notes:
     ) -> None:
         self.cell, self.seed, self.scale = cell, seed, scale
         self.policy = cell.create_policy()
-        self.allocated = isinstance(self.policy, SparkDra)  # Spark acts, the loop only looks
+        self.allocated = cell.allocated  # Spark acts, the loop only looks
         self.recording = Recording(journal, cell.header(self.policy, seed))
         self.figures: Mapping[str, float] = {}
         self.cpu: list[tuple[float, float]] = []

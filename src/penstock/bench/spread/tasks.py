@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 import penstock
 from penstock.compare.runner import Done, Task, run_one
 from penstock.core.errors import MissingError, PenstockError
+from penstock.history.files import atomic
 
 LARGEST = 5_000.0  # simulated minutes of a parcel: about a second
 SHARE = 0.5  # of what is left for a slot: parcels get smaller, so that no slot idles at the end
@@ -56,11 +57,8 @@ class Reply:
     def write(self, folder: Path) -> None:
         """Put the files into the folder of a bench, each at once or not at all."""
         for name, packed in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(path.name + ".part")
-            partial.write_bytes(zlib.decompress(packed))
-            partial.replace(path)
+            with atomic(folder / name) as partial:
+                partial.write_bytes(zlib.decompress(packed))
 
 
 def pack(tasks: Sequence[Task], slots: int) -> list[Parcel]:
