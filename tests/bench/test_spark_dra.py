@@ -253,7 +253,7 @@ MIXED = [
 
 
 class Recorder:
-    """Notes what it is asked to run; ``stop_at`` presses Ctrl-C at a run."""
+    """RunRecord what it is asked to run; ``stop_at`` presses Ctrl-C at a run."""
 
     def __init__(self, stop_at: tuple[str, int] | None = None) -> None:
         self.runs: list[tuple[str, int]] = []

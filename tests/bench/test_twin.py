@@ -12,7 +12,7 @@ import pytest
 
 from penstock.bench.cell import SparkCell, read_cell, settings_of, spark_cells
 from penstock.bench.specs.spec import load
-from penstock.bench.spread.tasks import Terms, pack, versions, work
+from penstock.bench.spread.tasks import JobTerms, in_batches, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
@@ -304,17 +304,17 @@ def test_a_run_can_be_sent_elsewhere(tmp_path: Path) -> None:
     """As ``--on`` does: pickled, run without any file of this machine, and sent back."""
     cell = twin_cell(minutes=5.0)
     task = Task(cells=(cell,), seed=3, folder=tmp_path, traces=True)
-    (parcel,) = pickle.loads(pickle.dumps(pack([task], slots=1)))
-    reply = work(parcel, Terms(versions=versions(), files={}))
+    (batch,) = pickle.loads(pickle.dumps(in_batches([task], slots=1)))
+    reply = work(batch, JobTerms(versions=versions(), files={}))
     assert reply.error is None and reply.rows == [("ds2", 3, run_cell(cell, 3).scores)]
     assert list(reply.files) == ["traces/ds2.npz"]
 
 
-def test_runs_that_take_longer_go_into_smaller_parcels(tmp_path: Path) -> None:
+def test_runs_that_take_longer_go_into_smaller_batches(tmp_path: Path) -> None:
     fluid = simulated(twin_cell())
     cells = {"fluid": (fluid,) * 100, "twin": (twin_cell(),) * 100}
     sizes = {
-        name: len(pack([Task(cells=some, seed=0, folder=tmp_path)], slots=1))
+        name: len(in_batches([Task(cells=some, seed=0, folder=tmp_path)], slots=1))
         for name, some in cells.items()
     }
     assert sizes["twin"] > sizes["fluid"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.bench.cell import read_cell, settings_of, spark_cells
-from penstock.bench.compressed.run import Moment
+from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
@@ -83,7 +83,7 @@ def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
     ran: list[str] = []
     interrupt = True
 
-    def watch(moment: Moment) -> None:
+    def watch(moment: RunProgress) -> None:
         if interrupt and moment.cell.key == second:
             raise KeyboardInterrupt
         ran.append(moment.cell.key)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.cell import read_cell, settings_of, spark_cells
-from penstock.bench.compressed.run import Moment
+from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
@@ -62,7 +62,7 @@ def test_spark_grows_by_itself_and_the_results_are_exact(
     assert len({cell.allocation() for cell in cells}) == 2  # each has its own session
     most: dict[str, int] = {}
 
-    def watch(moment: Moment) -> None:
+    def watch(moment: RunProgress) -> None:
         most[moment.cell.key] = max(moment.executors, most.get(moment.cell.key, 0))
 
     with SparkWorker(settings, folder, say=print, watch=watch) as worker:

@@ -13,7 +13,7 @@ from penstock.core.errors import EngineError, InputError
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
-    from penstock.bench.compressed.run import Moment
+    from penstock.bench.compressed.run import RunProgress
     from penstock.bench.spark.runner import Failure
     from penstock.compare.cell import Cell
     from penstock.compare.experiment import Experiment
@@ -56,7 +56,7 @@ class BenchView:
         if not self._screen.is_terminal:
             output.say(message)
 
-    def watch(self, moment: Moment) -> None:
+    def watch(self, moment: RunProgress) -> None:
         """Where a run is."""
         cell = moment.cell
         self._now = (

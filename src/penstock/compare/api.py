@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.compare import runner
 from penstock.compare.cell import Cell, workload_minutes
 from penstock.compare.check import check_cell
 from penstock.compare.experiment import Experiment, seed_range
@@ -153,6 +154,7 @@ def compare(
             **fields,
         },
     )
+    runner.check(experiment.cells, experiment.seeds, workers)
     base_of(cells, base)  # a wrong name fails now, not after the runs
     if out is None:
         with tempfile.TemporaryDirectory(prefix="penstock-") as kept:

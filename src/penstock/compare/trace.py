@@ -20,12 +20,16 @@ _POOL = "pool:"  # prefix of the arrays by pool in a file
 class Trace:
     """One figure per tick.
 
-    ``time`` seconds at the end of the tick · ``offered``, ``consumed`` records/s over the tick ·
-    ``slots`` of all pools, ``oracle`` what the oracle would have had (means over the tick) ·
-    ``latency`` mean queue time of the seconds in which the job was up, or of all of them where
-    it was down throughout · ``cpu`` mean share likewise · ``lag`` records at the end ·
-    ``down`` share of the tick in which the job stood still · ``pools`` slots by pool at the end
-    · ``actions`` times of the actions, in seconds.
+    time: seconds at the end of the tick
+    offered, consumed: records/s over the tick
+    slots: of all pools, the mean over the tick
+    oracle: what the oracle would have had
+    latency: mean queue time of the seconds in which the job was up, or of all if it never was
+    cpu: mean share likewise
+    lag: records at the end
+    down: share of the tick in which the job stood still
+    actions: times of the actions, in seconds
+    pools: slots by pool at the end
     """
 
     time: Floats

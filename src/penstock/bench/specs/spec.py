@@ -170,7 +170,9 @@ def _guards(file: TomlFile, settings: SparkSettings | None) -> list[tuple[Guards
         file.fail(f"{error}; slots = {settings.slots} is the maximum here", Place(key="guards"))
 
 
-def _blame(file: TomlFile, error: InputError, parts: Mapping[str, toml_tables.Part]) -> NoReturn:
+def _blame(
+    file: TomlFile, error: InputError, parts: Mapping[str, toml_tables.SpecTable]
+) -> NoReturn:
     """Raise an error again with the line of the key it is about."""
     text = str(error)
     about: str = getattr(error, "about", "")

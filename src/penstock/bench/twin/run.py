@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.batches.snapshot import POOL
 from penstock.bench.compressed.load import load_of, squeezed
-from penstock.bench.compressed.run import Notes, act, outcome_of, window_of
+from penstock.bench.compressed.run import RunRecord, act, scored, window_of
 from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.twin.twin import Twin, limited, shares_of
 from penstock.compare.cell import Cell, CellRun
@@ -39,16 +39,16 @@ def run_twin(
     """
     load = load_of(cell, settings, seed, twin.capacity.all)
     scale = Scale(start=0.0, speed=settings.speed, rate=load.rate)
-    notes = Notes(cell, seed, scale, journal=journal)
+    run = RunRecord(cell, seed, scale, journal=journal)
     luck = seed if luck is None else luck
     engine = _engine(cell, settings, twin, allocation, load.pattern, luck)
-    with contextlib.closing(notes.recording):
-        act(engine, notes, now=lambda: engine.now)
-        notes.executors = engine.record().executors
+    with contextlib.closing(run.recording):
+        act(engine, run, now=lambda: engine.now)
+        run.executors = engine.record().executors
         engine.finish()
-    notes.recording.keep()
-    notes.collect(engine.record().batches[cell.query])
-    outcome = outcome_of(load, twin.capacity, notes)
+    run.recording.keep()
+    run.collect(engine.record().batches[cell.query])
+    outcome = scored(load, twin.capacity, run)
     return outcome if trace else replace(outcome, trace=None)
 
 
