@@ -1,6 +1,6 @@
 """The tables of a comparison: one per pipeline and workload, policies as rows, mean ± half-width.
 
-The values come from ``penstock.compare``; here they are only shown.
+The values come from the package ``comparison``; here they are only shown.
 """
 
 from __future__ import annotations
