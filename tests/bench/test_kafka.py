@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pytest
 
+from penstock.bench.cell import settings_of
 from penstock.bench.specs.spec import load
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.kafka import broker as brokers
@@ -35,7 +36,8 @@ SPEC = (EXAMPLES / "kafka.toml").read_text()
 @pytest.mark.parametrize("name", ["kafka.toml", "kafka-q11.toml"])
 def test_the_examples_read_from_kafka_and_have_the_six_policies(name: str) -> None:
     spec = load(EXAMPLES / name)
-    assert spec.spark is not None and spec.spark.source == "kafka"
+    settings = settings_of(spec.cells)
+    assert settings is not None and settings.source == "kafka"
     policies = {"static", "spark-dra", "hpa-cpu", "hpa-varga", "ds2", "dhalion"}
     assert {cell.policy for cell in spec.cells} == policies
 

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.spark import load as loads
+from penstock.bench.cell import SparkCell, read_cell, settings_of, spark_cells
+from penstock.bench.compressed import load as loads
+from penstock.bench.compressed.load import load_of, squeezed
+from penstock.bench.compressed.run import demand_of, spark_scores
+from penstock.bench.compressed.series import Observed, series_of
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.spark import plan
-from penstock.bench.spark.compressed import demand_of, spark_scores
-from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.thesis_time import Scale
-from penstock.bench.specs.spec import BenchSpec, load
+from penstock.bench.specs.spec import load
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
-from penstock.compare.cell import Cell, run_cell
+from penstock.compare.cell import Cell
+from penstock.compare.experiment import Experiment
 from penstock.compare.scores import Actions
 from penstock.core.errors import InputError
 from penstock.lab.rig import capacity, capacity_file
@@ -33,12 +35,12 @@ from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import POLICIES
 from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Constant, Pattern, create
-from tests.fakes.spark_bench_examples import SPEC, real_cell
+from tests.fakes.spark_bench_examples import SPEC, real_cell, simulated
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def reader(text: str) -> BenchSpec:
+    def reader(text: str) -> Experiment:
         path = tmp_path / "spec.toml"
         path.write_text(text, encoding="utf-8")
         return load(path)
@@ -51,14 +53,15 @@ def read(tmp_path: Path) -> Any:
 
 def test_a_spec_for_spark(read: Any) -> None:
     spec = read(SPEC)
-    assert spec.spark == SparkSettings() and spec.spark.speed == 20.0
+    settings = settings_of(spec.cells)
+    assert settings == SparkSettings() and settings.speed == 20.0
     assert [cell.key for cell in spec.cells] == ["q5-random-ds2", "q5-random-hpa-cpu"]
     cell = spec.cells[0]
     assert cell.start_sizes() == {POOL: 1}
     # Everything but the number of slots, and the age of readings, stays in thesis time.
     assert (cell.period, cell.slo, cell.guards.cool_down) == (15.0, 60.0, 300.0)
     assert (cell.guards.maximum, cell.guards.cap, cell.guards.max_age) == (8, 8, 2400.0)
-    assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
+    assert read_cell(json.loads(json.dumps(cell.to_dict()))) == cell
 
 
 def test_every_key_of_the_table(read: Any) -> None:
@@ -70,7 +73,7 @@ trigger = "500ms"
 peak_rate = 9000
 check = true"""
     spec = read(SPEC.replace("minute = 3", table))
-    assert spec.spark == SparkSettings(
+    assert settings_of(spec.cells) == SparkSettings(
         minute=6.0, slots=4, cpu_share=None, partitions=16, trigger=0.5, peak_rate=9000.0,
         check=True,
     )  # fmt: skip
@@ -83,9 +86,9 @@ def test_a_simulated_cell_is_written_as_before() -> None:
 
 
 def test_executors_join_a_running_query_so_a_policy_expects_no_downtime() -> None:
-    cell = Cell(key="a", query="q1", workload="cosine", policy="ds2+")
-    assert cell.create_policy().downtime > 0  # type: ignore[attr-defined]
-    real = dataclasses.replace(cell, spark=SparkSettings())
+    fields: Any = {"key": "a", "query": "q1", "workload": "cosine", "policy": "ds2+"}
+    assert Cell(**fields).create_policy().downtime > 0  # type: ignore[attr-defined]
+    real = SparkCell(**fields, spark=SparkSettings())
     assert real.create_policy().downtime == 0  # type: ignore[attr-defined]
     told = dataclasses.replace(real, policy_parameters={"downtime": 7.0})
     assert told.create_policy().downtime == 7  # type: ignore[attr-defined]
@@ -229,11 +232,11 @@ def test_scores_by_hand() -> None:
 
 
 def test_a_run_on_spark_has_the_scores_of_a_simulated_one() -> None:
-    simulated = run_cell(real_cell(spark=None, minutes=5.0), 0).scores
+    fluid = simulated(real_cell(minutes=5.0)).run(0).scores
     s = series_of(Constant(rps=10.0), 10, TWICE, OBSERVED)
     curve = PowerCurve(alpha=8.0, beta=1.0)
     real = spark_scores(s, demand_of(curve, s, TWICE, 4), Actions(), scale=TWICE, curve=curve)
-    assert set(simulated) <= set(real)
+    assert set(fluid) <= set(real)
 
 
 def test_a_batch_that_asked_its_source_late_takes_no_more_than_was_there() -> None:
@@ -301,13 +304,13 @@ def test_batches_that_take_no_longer_may_be_larger() -> None:
 
 def test_a_trigger_that_makes_every_second_late_is_said(read: Any) -> None:
     spec = read(SPEC.replace("minute = 3", "minute = 1"))
-    assert any("will be late" in line for line in plan.plan_lines(spec.cells, spec.spark))
+    assert any("will be late" in line for line in plan.plan_lines(*_plain(spec)))
     assert not any("late" in line for line in plan.plan_lines(*_plain(read(SPEC))))
 
 
-def _plain(spec: BenchSpec) -> tuple[tuple[Cell, ...], SparkSettings]:
-    assert spec.spark is not None
-    return spec.cells, spec.spark
+def _plain(spec: Experiment) -> tuple[list[SparkCell], SparkSettings]:
+    cells = spark_cells(spec.cells)
+    return cells, cells[0].spark
 
 
 def test_every_policy_can_be_benched_on_spark() -> None:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.bench.cell import SparkCell
 from penstock.bench.spark import runner, worker
 from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
 from penstock.bench.specs.spec import load
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import CellRun
 from penstock.core.errors import EngineError
 from penstock.core.guards import Guards
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
@@ -24,7 +25,6 @@ from penstock.lab.rig.allocation import (
     QUIET,
     Allocation,
     actions_seen,
-    allocation_of,
     on_the_clock,
 )
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
@@ -32,11 +32,11 @@ from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import SparkDra
 
 
-def cell(key: str, policy: str = "spark-dra", **given: Any) -> Cell:
+def cell(key: str, policy: str = "spark-dra", **given: Any) -> SparkCell:
     settings = given.pop("spark", SparkSettings())
     guards = settings.guards(given.pop("guards", Guards(minimum=2, maximum=80, cap=6)))
     fields = {"query": "q1", "workload": "constant", "minutes": 20.0, "start": 3, **given}
-    return Cell(key=key, policy=policy, guards=guards, spark=settings, **fields)
+    return SparkCell(key=key, policy=policy, guards=guards, spark=settings, **fields)
 
 
 # ---- the session ----------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def test_the_configuration_of_a_session_by_hand() -> None:
         "allocation_ratio": 0.5,
         "shuffle_tracking": False,
     }
-    found = allocation_of(cell("a", policy_parameters=tuned))
+    found = cell("a", policy_parameters=tuned).allocation()
     assert found is not None
     assert found.conf() == {
         "spark.decommission.enabled": "true",
@@ -66,10 +66,10 @@ def test_the_configuration_of_a_session_by_hand() -> None:
 
 
 def test_only_spark_s_own_allocation_needs_a_session_of_its_own() -> None:
-    assert allocation_of(cell("a", "ds2")) is None
-    assert allocation_of(cell("a")) == allocation_of(cell("b", query="q11"))
-    assert allocation_of(cell("a")) != allocation_of(cell("b", start=2))
-    plain = allocation_of(cell("a", guards=Guards(), start=None))
+    assert cell("a", "ds2").allocation() is None
+    assert cell("a").allocation() == cell("b", query="q11").allocation()
+    assert cell("a").allocation() != cell("b", start=2).allocation()
+    plain = cell("a", guards=Guards(), start=None).allocation()
     assert plain is not None and (plain.least, plain.most, plain.start) == (1, 8, 1)
 
 
@@ -140,7 +140,7 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> list[FakeCluster]:
 
 
 def test_another_kind_of_session_on_the_same_cluster(clusters: list[FakeCluster]) -> None:
-    kind = allocation_of(cell("a"))
+    kind = cell("a").allocation()
     with rig.Rig(SparkSettings(), say=print) as one:
         first = one.session()
         one.warmed.add("q1")
@@ -174,9 +174,9 @@ def test_queries_are_measured_without_allocation_and_warmed_up_with_it(
         rigged.session()
         note(f"warm up {query}")
 
-    def run_on_spark(rigged: rig.Rig, cell: Cell, *_: Any, **__: Any) -> Outcome:
+    def run_on_spark(rigged: rig.Rig, cell: SparkCell, *_: Any, **__: Any) -> CellRun:
         note(f"run {cell.key}")
-        return Outcome(scores={})
+        return CellRun(scores={})
 
     monkeypatch.setattr(capacity, "measure", measure)
     monkeypatch.setattr(capacity, "warm_up", warm_up)
@@ -199,9 +199,9 @@ def test_the_machine_is_measured_again_for_every_further_seed(
     rates = iter([450.0, 400.0])
     loads: list[float] = []
 
-    def run_on_spark(_: rig.Rig, __: Cell, ___: int, known: Capacity, **____: Any) -> Outcome:
+    def run_on_spark(_: rig.Rig, __: SparkCell, ___: int, known: Capacity, **____: Any) -> CellRun:
         loads.append(known.all)
-        return Outcome(scores={})
+        return CellRun(scores={})
 
     write_capacities(tmp_path, {"q1": Capacity(slots=8, one=100.0, all=500.0, rows=1000)})
     monkeypatch.setattr(capacity, "warm_up", lambda rigged, *_: rigged.session())
@@ -253,19 +253,19 @@ MIXED = [
 
 
 class Recorder:
-    """Notes what it is asked to run; ``stop_at`` presses Ctrl-C at a run."""
+    """RunRecord what it is asked to run; ``stop_at`` presses Ctrl-C at a run."""
 
     def __init__(self, stop_at: tuple[str, int] | None = None) -> None:
         self.runs: list[tuple[str, int]] = []
         self.kinds: list[Allocation | None] = []
         self._stop_at = stop_at
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
         if (cell.key, seed) == self._stop_at:
             raise KeyboardInterrupt
         self.runs.append((cell.key, seed))
-        self.kinds.append(allocation_of(cell))
-        return Outcome(scores={"cost": 1.0})
+        self.kinds.append(cell.allocation())
+        return CellRun(scores={"cost": 1.0})
 
     def recover(self) -> None:
         raise AssertionError("nothing fails here")
@@ -303,15 +303,15 @@ def test_every_cell_runs_once_and_every_kind_begins_once(idle: list[float | None
         else cell(f"c{i}", policy_parameters={"idle_timeout": value})
         for i, value in enumerate(idle)
     ]
-    for kind in {None, *map(allocation_of, cells)}:
+    for kind in {None, *(c.allocation() for c in cells)}:
         ordered = runner.by_session(cells, kind)
         assert sorted(c.key for c in ordered) == sorted(c.key for c in cells)
-        kinds = [allocation_of(c) for c in ordered]
+        kinds = [c.allocation() for c in ordered]
         begun = [k for i, k in enumerate(kinds) if i == 0 or kinds[i - 1] != k]
         assert len(begun) == len(set(begun))
         assert kind not in kinds or kinds[0] == kind
         for one in set(kinds):  # within a kind in the order of the spec
-            mine = [c.key for c in ordered if allocation_of(c) == one]
+            mine = [c.key for c in ordered if c.allocation() == one]
             assert mine == sorted(mine)
 
 
@@ -396,7 +396,7 @@ def test_measured_capacities_are_used_without_a_session(
     """A resumed bench of which only such runs are left begins with their session."""
     write_capacities(tmp_path, {"q1": Capacity(slots=8, one=100.0, all=500.0, rows=1000)})
     monkeypatch.setattr(capacity, "warm_up", lambda rigged, *_: rigged.session())
-    monkeypatch.setattr(worker, "run_on_spark", lambda *_, **__: Outcome(scores={}))
+    monkeypatch.setattr(worker, "run_on_spark", lambda *_, **__: CellRun(scores={}))
     with worker.SparkWorker(SparkSettings(), tmp_path, say=print, watch=print) as spark:
         spark.run(cell("a"), 1, journal=None, first=False)
     assert [c.kinds for c in clusters] == [[(3, "3s")]]

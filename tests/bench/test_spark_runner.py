@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,14 @@ from typing import Any
 import pytest
 
 from penstock.batches.snapshot import POOL
+from penstock.bench.cell import SparkCell, read_cell
 from penstock.bench.spark import runner, worker
-from penstock.compare.cell import Cell, Outcome, run_cell
+from penstock.compare.cell import CellRun
 from penstock.compare.results import Results
 from penstock.core.errors import EngineError, InputError, MissingError, NotReady
 from penstock.lab.rig.settings import SparkSettings
 from tests.fakes.shell import Shell
-from tests.fakes.spark_bench_examples import SPEC, real_cell
+from tests.fakes.spark_bench_examples import SPEC, real_cell, simulated
 
 
 class Fake:
@@ -28,19 +28,18 @@ class Fake:
         self.runs: list[tuple[str, int]] = []
         self.calls = self.recovered = 0
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
         self.calls += 1
         if self.calls in self.faults:
             raise self.faults[self.calls]
         self.runs.append((cell.key, seed))
-        simulated = dataclasses.replace(cell, spark=None, start=1)
-        return run_cell(simulated, seed, journal=journal, trace=True)
+        return simulated(cell).run(seed, journal=journal, trace=True)
 
     def recover(self) -> None:
         self.recovered += 1
 
 
-def real_cells() -> list[Cell]:
+def real_cells() -> list[SparkCell]:
     return [real_cell(key=policy, policy=policy, minutes=5.0) for policy in ("ds2", "hpa-cpu")]
 
 
@@ -48,7 +47,7 @@ def test_every_run_leaves_scores_a_journal_and_a_trace(tmp_path: Path) -> None:
     fake = Fake()
     assert runner.run(real_cells(), (4, 7), tmp_path, fake) == []
     assert fake.runs == [("ds2", 4), ("hpa-cpu", 4), ("ds2", 7), ("hpa-cpu", 7)]
-    results = Results.load(tmp_path)
+    results = Results.load(tmp_path, read=read_cell)
     assert results.complete and len(results.trace("ds2").time) == 20
     names = {"ds2", "hpa-cpu", "ds2-seed7", "hpa-cpu-seed7"}
     assert {p.stem for p in (tmp_path / "journals").iterdir()} == names
@@ -58,7 +57,7 @@ def test_every_run_leaves_scores_a_journal_and_a_trace(tmp_path: Path) -> None:
 def test_an_interrupted_bench_runs_only_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         runner.run(real_cells(), (0, 1), tmp_path, Fake({3: KeyboardInterrupt()}))
-    assert Results.load(tmp_path).done == 2
+    assert Results.load(tmp_path, read=read_cell).done == 2
     seen: list[tuple[str, int]] = []
     fake = Fake()
     runner.run(
@@ -77,7 +76,9 @@ def test_a_run_that_fails_is_tried_again_on_a_new_cluster(tmp_path: Path) -> Non
     failures = runner.run(
         real_cells(), (0,), tmp_path, fake, failed=lambda f, again: told.append((str(f), again))
     )
-    assert failures == [] and Results.load(tmp_path).complete and fake.recovered == 1
+    assert (
+        failures == [] and Results.load(tmp_path, read=read_cell).complete and fake.recovered == 1
+    )
     assert told == [("hpa-cpu, seed 0: EngineError: the query stopped", True)]
 
 
@@ -87,7 +88,7 @@ def test_a_run_that_fails_twice_is_left_out_and_the_bench_goes_on(tmp_path: Path
     assert (failure.key, failure.seed, failure.why) == ("ds2", 0, "NotReady: nothing")
     assert fake.runs == [("hpa-cpu", 0)]
     assert runner.run(real_cells(), (0,), tmp_path, Fake()) == []  # and can be made up for
-    assert Results.load(tmp_path).complete
+    assert Results.load(tmp_path, read=read_cell).complete
 
 
 @pytest.mark.parametrize("error", [MissingError("no Java"), InputError("wrong")])

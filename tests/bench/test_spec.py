@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.specs.spec import BenchSpec, load
+from penstock.bench.specs.spec import load
 from penstock.compare.cell import THESIS_GUARDS
+from penstock.compare.experiment import Experiment
 from penstock.compare.guards_table import PRESETS
 from penstock.core.errors import InputError
 from penstock.spark.settings.toml_file import seconds
@@ -35,7 +36,7 @@ name = "ds2"
 
 @pytest.fixture
 def read(tmp_path: Path) -> Any:
-    def reader(text: str, **options: Any) -> BenchSpec:
+    def reader(text: str, **options: Any) -> Experiment:
         path = tmp_path / "spec.toml"
         path.write_text(text, encoding="utf-8")
         return load(path, **options)

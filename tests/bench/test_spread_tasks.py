@@ -1,4 +1,4 @@
-"""Runs in parcels for Spark: how they are packed, what they send back, where they may go."""
+"""Runs in batches for Spark: how they are packed, what they send back, where they may go."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 import penstock
 from penstock.bench.spread.job import OnSpark, explained
 from penstock.bench.spread.sessions import Master
-from penstock.bench.spread.tasks import LARGEST, Terms, pack, versions, work
+from penstock.bench.spread.tasks import LARGEST, JobTerms, in_batches, versions, work
 from penstock.compare.cell import Cell, run_cell
 from penstock.compare.runner import Task
 from penstock.core.errors import EngineError, InputError, MissingError
 from tests.fakes.shell import Shell
 
-HERE = Terms(versions=versions(), files={})
+HERE = JobTerms(versions=versions(), files={})
 
 
 def cell(minutes: float = 5.0, key: str = "x") -> Cell:
@@ -34,8 +34,8 @@ def runs_of(tasks: Sequence[Task]) -> list[tuple[str, int]]:
     return [(each.key, task.seed) for task in tasks for each in task.cells]
 
 
-def cost(parcel: Sequence[Task]) -> float:
-    return sum(task.cells[0].minutes * (10.0 if task.journals else 1.0) for task in parcel)
+def cost(batch: Sequence[Task]) -> float:
+    return sum(task.cells[0].minutes * (10.0 if task.journals else 1.0) for task in batch)
 
 
 @st.composite
@@ -52,27 +52,27 @@ def benches(draw: st.DrawFn) -> list[Task]:
 def test_every_run_is_packed_once_in_order_and_no_parcel_is_too_large(
     tasks: list[Task], slots: int
 ) -> None:
-    packed = pack(tasks, slots)
-    whole = [task for parcel in packed for task in parcel]
+    packed = in_batches(tasks, slots)
+    whole = [task for batch in packed for task in batch]
     assert runs_of(whole) == runs_of(tasks)
     assert [t.journals for t in whole] == [t.journals for t in tasks for _ in t.cells]
     left = cost(whole)
-    for parcel, after in itertools.zip_longest(packed, packed[1:], fillvalue=()):
+    for batch, after in itertools.zip_longest(packed, packed[1:], fillvalue=()):
         room = min(LARGEST, left / slots / 2)
-        assert len(parcel) == 1 or cost(parcel) <= room * (1 + 1e-9) + 1e-6
+        assert len(batch) == 1 or cost(batch) <= room * (1 + 1e-9) + 1e-6
         if after:  # it could not have been filled up
-            assert cost(parcel) + cost(after[:1]) > room * (1 - 1e-9) - 1e-6
-        left -= cost(parcel)
+            assert cost(batch) + cost(after[:1]) > room * (1 - 1e-9) - 1e-6
+        left -= cost(batch)
 
 
 def test_a_thousand_runs_make_tens_of_tasks_not_two_and_not_a_thousand() -> None:
     pair = (cell(140.0, "a"), cell(140.0, "b"))
     tasks = [Task(cells=pair, seed=seed, folder=Path()) for seed in range(500)]
-    sizes = [len(parcel) for parcel in pack(tasks, 2)]
+    sizes = [len(batch) for batch in in_batches(tasks, 2)]
     assert sizes[:20] == [35] * 20  # of 140 minutes each
     assert sizes == sorted(sizes, reverse=True) and sizes[-4:] == [1] * 4  # no slot waits long
     assert len(sizes) < 50
-    assert [len(parcel) for parcel in pack(tasks[:2], 2)] == [1] * 4
+    assert [len(batch) for batch in in_batches(tasks[:2], 2)] == [1] * 4
 
 
 def test_a_parcel_sends_back_what_its_runs_would_have_written(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_run_that_fails_is_an_answer_and_keeps_those_before_it() -> None:
 
 
 def test_another_version_of_numpy_is_refused_where_it_is() -> None:
-    terms = Terms(versions={**versions(), "numpy": "1.2.3"}, files={})
+    terms = JobTerms(versions={**versions(), "numpy": "1.2.3"}, files={})
     reply = work((Task(cells=(cell(),), seed=0, folder=Path()),), terms)
     assert reply.rows == [] and isinstance(reply.error, MissingError)
     assert socket.gethostname() in str(reply.error) and "numpy==1.2.3" in str(reply.error)
@@ -112,7 +112,7 @@ def test_a_file_that_was_sent_along_is_found_beside_the_package(
     recorded = replace(cell(), workload="trace", workload_parameters={"file": "/absent/a.csv"})
     run = Task(cells=(recorded,), seed=0, folder=Path())
     assert isinstance(work((run,), HERE).error, InputError)
-    sent = Terms(versions=versions(), files={"/absent/a.csv": "files/0-a.csv"})
+    sent = JobTerms(versions=versions(), files={"/absent/a.csv": "files/0-a.csv"})
     assert len(work((run,), sent).rows) == 1
 
 

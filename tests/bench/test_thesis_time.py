@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.spark.thesis_time import UNITS, Scale, ThesisTime
+from penstock.bench.compressed.thesis_time import UNITS, Scale, ThesisTime
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import (

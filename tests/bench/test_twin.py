@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import pickle
 from dataclasses import replace
@@ -11,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from penstock.bench.specs.spec import BenchSpec, load
-from penstock.bench.spread.tasks import Terms, pack, versions, work
+from penstock.bench.cell import SparkCell, read_cell, settings_of, spark_cells
+from penstock.bench.specs.spec import load
+from penstock.bench.spread.tasks import JobTerms, in_batches, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
-from penstock.compare.cell import Cell, run_cell
+from penstock.compare.cell import run_cell
+from penstock.compare.experiment import Experiment
 from penstock.compare.folder import finish
 from penstock.compare.results import Results
 from penstock.compare.runner import Task, run
@@ -28,6 +29,7 @@ from penstock.policies import POLICIES
 from penstock.simulator.microbatch import ExecutorProfile, Profile, SourceProfile
 from tests.fakes.microbatch_examples import single
 from tests.fakes.shell import Shell
+from tests.fakes.spark_bench_examples import simulated
 from tests.fakes.twin_examples import (
     SETTINGS,
     joined,
@@ -69,7 +71,7 @@ TWIN = twin_of(windowed())
 def read(tmp_path: Path) -> Any:
     profile_folder(tmp_path / "profiles", windowed())
 
-    def reader(text: str) -> BenchSpec:
+    def reader(text: str) -> Experiment:
         path = tmp_path / "spec.toml"
         path.write_text(text, encoding="utf-8")
         return load(path)
@@ -82,12 +84,12 @@ def read(tmp_path: Path) -> Any:
 
 def test_a_spec_for_the_twin_holds_all_that_a_run_needs(read: Any) -> None:
     spec = read(SPEC)
-    assert spec.engine == "micro-batch" and spec.spark == SETTINGS
+    assert spec.engine == "micro-batch" and settings_of(spec.cells) == SETTINGS
     for cell in spec.cells:
         assert cell.engine == "micro-batch"
         assert cell.twin == TWIN  # the capacity is the profile's own
         assert cell.guards.maximum == 4
-        assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
+        assert SparkCell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -140,7 +142,7 @@ def test_a_profile_of_other_executors_or_queries_is_refused(read: Any, tmp_path:
 def test_the_example_is_ready_to_run() -> None:
     spec = load(ROOT / "examples" / "bench" / "twin.toml")
     assert spec.name == "twin" and len(spec.cells) == 12
-    assert {cell.twin.capacity.slots for cell in spec.cells if cell.twin} == {4}
+    assert {cell.twin.capacity.slots for cell in spark_cells(spec.cells) if cell.twin} == {4}
 
 
 def test_the_capacity_of_another_cluster_is_refused(read: Any, tmp_path: Path) -> None:
@@ -151,8 +153,10 @@ def test_the_capacity_of_another_cluster_is_refused(read: Any, tmp_path: Path) -
 
 
 def test_a_twin_without_settings_is_refused() -> None:
-    with pytest.raises(InputError, match="needs the settings"):
-        spark_cell(spark=None, twin=TWIN)
+    document = spark_cell(twin=TWIN).to_dict()
+    del document["spark"]
+    with pytest.raises(InputError, match="'twin'"):
+        read_cell(document)
 
 
 # ---- the application ------------------------------------------------------------------------
@@ -207,7 +211,7 @@ def test_a_profile_that_hardly_moves_has_no_capacity() -> None:
 # ---- runs -----------------------------------------------------------------------------------
 
 
-def twin_cell(policy: str = "ds2", **given: Any) -> Cell:
+def twin_cell(policy: str = "ds2", **given: Any) -> SparkCell:
     fields: dict[str, Any] = {"minutes": 10.0, "twin": TWIN}
     return spark_cell(policy, **{**fields, **given})
 
@@ -225,7 +229,9 @@ def test_every_policy_runs_and_has_the_scores_of_a_run_on_spark(policy: str) -> 
 def test_a_cell_and_a_seed_give_one_outcome_and_luck_another() -> None:
     cell = twin_cell()
     assert run_cell(cell, 3).scores == run_cell(cell, 3).scores
-    first, second = run_twin(cell, 3, trace=True), run_twin(cell, 3, trace=True, luck=99)
+    assert cell.twin is not None
+    on: Any = {"settings": cell.spark, "twin": cell.twin, "trace": True}
+    first, second = run_twin(cell, 3, **on), run_twin(cell, 3, **on, luck=99)
     assert first.scores["e2e_mean"] != second.scores["e2e_mean"]
     assert first.trace is not None and second.trace is not None
     assert first.trace.offered.tolist() == second.trace.offered.tolist()  # the same load
@@ -291,24 +297,24 @@ def test_workers_change_no_figure_and_a_bench_goes_on(tmp_path: Path) -> None:
     book.write_text("".join(lines[:2]))
     again = run(cells, (0, 1), tmp_path / "a", workers=1)
     assert again.complete and sorted(book.read_text().splitlines(True)) == sorted(lines)
-    assert "twin" in (finish(tmp_path / "a").files["page"]).read_text()
+    assert "twin" in (finish(tmp_path / "a", read=read_cell).files["page"]).read_text()
 
 
 def test_a_run_can_be_sent_elsewhere(tmp_path: Path) -> None:
     """As ``--on`` does: pickled, run without any file of this machine, and sent back."""
     cell = twin_cell(minutes=5.0)
     task = Task(cells=(cell,), seed=3, folder=tmp_path, traces=True)
-    (parcel,) = pickle.loads(pickle.dumps(pack([task], slots=1)))
-    reply = work(parcel, Terms(versions=versions(), files={}))
+    (batch,) = pickle.loads(pickle.dumps(in_batches([task], slots=1)))
+    reply = work(batch, JobTerms(versions=versions(), files={}))
     assert reply.error is None and reply.rows == [("ds2", 3, run_cell(cell, 3).scores)]
     assert list(reply.files) == ["traces/ds2.npz"]
 
 
-def test_runs_that_take_longer_go_into_smaller_parcels(tmp_path: Path) -> None:
-    fluid = replace(twin_cell(), spark=None, twin=None)
+def test_runs_that_take_longer_go_into_smaller_batches(tmp_path: Path) -> None:
+    fluid = simulated(twin_cell())
     cells = {"fluid": (fluid,) * 100, "twin": (twin_cell(),) * 100}
     sizes = {
-        name: len(pack([Task(cells=some, seed=0, folder=tmp_path)], slots=1))
+        name: len(in_batches([Task(cells=some, seed=0, folder=tmp_path)], slots=1))
         for name, some in cells.items()
     }
     assert sizes["twin"] > sizes["fluid"]
@@ -329,12 +335,10 @@ def test_the_command(
     assert labels == ["ds2", "spark-dra"]
     config = json.loads((tmp_path / "runs" / "latest" / "config.json").read_text())
     assert config["engine"] == "micro-batch"
-    assert Results.load(tmp_path / "runs" / "latest").has_trace("q5-cosine-ds2")
+    assert Results.load(tmp_path / "runs" / "latest", read=read_cell).has_trace("q5-cosine-ds2")
 
 
 def test_a_cell_for_spark_is_written_as_before() -> None:
     assert "twin" not in spark_cell().to_dict() and "twin" not in spark_cell().scene
     assert spark_cell().engine == "spark"
-    assert dataclasses.replace(spark_cell(), spark=None, guards=spark_cell().guards).engine == (
-        "simulated"
-    )
+    assert simulated(spark_cell()).engine == "simulated"

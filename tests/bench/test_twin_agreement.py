@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bench.twin.agreement import (
+from penstock.bench.validation.agreement import (
     Sample,
     Tally,
     allowed_lag,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.twin.validation import EXECUTORS, LAG, Scene, twin_cells, validate
+from penstock.bench.cell import read_cell
+from penstock.bench.validation.comparison import EXECUTORS, LAG, Scene, twin_cells, validate
 from penstock.compare.results import Results
 from penstock.compare.runner import run
 from tests.places import ROOT
@@ -18,7 +19,7 @@ LATE_IN_THE_TWIN = "spark-dra 1800"  # Spark's own allocation grows sooner than 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
-    spark = Results.load(TWIN / "kafka-q5")
+    spark = Results.load(TWIN / "kafka-q5", read=read_cell)
     cells = twin_cells(spark, TWIN / "profiles")
     played = run(cells, spark.seeds, tmp_path_factory.mktemp("twin"), workers=1)
     (found,) = validate(spark, played, name="kafka-q5").scenes

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.bench.twin.tables import verdict_lines
+from penstock.bench.cell import read_cell
 from penstock.bench.twin.twin import Twin
-from penstock.bench.twin.validation import Validation, twin_cells, validate
-from penstock.bench.twin.verdicts import verdicts
+from penstock.bench.validation.comparison import Validation, twin_cells, validate
+from penstock.bench.validation.validation_tables import verdict_lines
+from penstock.bench.validation.verdicts import verdicts
 from penstock.compare import trace as traces
 from penstock.compare.results import Results
 from penstock.compare.runner import run
@@ -62,7 +63,7 @@ def busy_driver() -> Profile:
 
 
 def validated(bench: Path, profiles: str, out: Path) -> Validation:
-    spark = Results.load(bench / "bench")
+    spark = Results.load(bench / "bench", read=read_cell)
     cells = twin_cells(spark, bench / profiles)
     return validate(spark, run(cells, spark.seeds, out, workers=1), name="b")
 
@@ -86,7 +87,9 @@ def test_a_machine_that_was_slower_in_calibration_is_made_up_for(
 ) -> None:
     found = validated(bench, "slow", tmp_path)
     assert [v.held for v in verdicts(found.scenes)] == [True] * 4
-    (twin,) = {c.twin for c in twin_cells(Results.load(bench / "bench"), bench / "slow")}
+    (twin,) = {
+        c.twin for c in twin_cells(Results.load(bench / "bench", read=read_cell), bench / "slow")
+    }
     assert twin is not None
     planning = windowed().queries[0].planning
     assert twin.profile.queries[0].planning == pytest.approx(planning, rel=0.03)
@@ -105,7 +108,7 @@ def test_a_wrong_profile_does_not_hold_and_it_says_where(bench: Path, tmp_path: 
 
 def test_the_twin_has_exactly_the_loads_of_spark(bench: Path, tmp_path: Path) -> None:
     """Also where its own profile would have had another capacity."""
-    spark = Results.load(bench / "bench")
+    spark = Results.load(bench / "bench", read=read_cell)
     cells = twin_cells(spark, bench / "wrong")
     twin = run(cells[:1], spark.seeds, tmp_path, workers=1)
     for seed in SEEDS:
@@ -116,7 +119,7 @@ def test_the_twin_has_exactly_the_loads_of_spark(bench: Path, tmp_path: Path) ->
 
 def test_the_error_over_time_by_hand(bench: Path, tmp_path: Path) -> None:
     """The twin is Spark's own run, with one executor more and 3 s less lag at every tick."""
-    spark = Results.load(bench / "bench")
+    spark = Results.load(bench / "bench", read=read_cell)
     cells = twin_cells(spark, bench / "right")
     scores = {(c.key, s): spark.scores(c.key, s) for c in cells for s in SEEDS}
     real = spark.trace("ds2")
@@ -139,7 +142,7 @@ def test_an_unfinished_bench_is_compared_as_far_as_it_is(bench: Path, tmp_path: 
     some = [line for line in lines if '"ds2"' in line][:2]
     some += [line for line in lines if '"static4"' in line][:1]
     (folder / "scores.jsonl").write_text("".join(some))
-    spark = Results.load(folder)
+    spark = Results.load(folder, read=read_cell)
     cells = twin_cells(spark, bench / "right")
     found = validate(spark, run(cells, SEEDS[:2], tmp_path / "twin", workers=1), name="b")
     ds2, static = found.scenes[0].policies
@@ -191,7 +194,7 @@ def test_several_scenes_are_judged_alone_and_together(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_compared(bench: Path, tmp_path: Path) -> None:
-    spark = Results.load(bench / "bench")
+    spark = Results.load(bench / "bench", read=read_cell)
     with pytest.raises(InputError, match=r"no profile .*q5.json; `penstock calibrate"):
         twin_cells(spark, tmp_path)
     nothing = Results(spark.cells, SEEDS, {}, tmp_path)
@@ -233,7 +236,7 @@ def test_a_finding_that_does_not_hold_is_a_result(
     assert "not held" in (folder / "tables.txt").read_text()
     document = json.loads((folder / "validation.json").read_text())
     assert document["scenes"][0]["verdicts"][0]["held"] is False
-    assert Results.load(folder / "twin").complete
+    assert Results.load(folder / "twin", read=read_cell).complete
 
 
 def test_json_is_all_there_is_on_standard_output(bench: Path, shell: Shell) -> None:

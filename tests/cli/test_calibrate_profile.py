@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
+from penstock.bench.cell import settings_of
 from penstock.bench.specs.spec import load
 from penstock.core.errors import EngineError
 from penstock.core.model import Change
@@ -142,7 +143,7 @@ def test_it_measures_on_the_cluster_of_a_bench(
     assert done.code == 0, done.err
     (asked,) = pretended
     assert asked.sizes == (1, 2, 4)
-    assert asked.settings == load(example).spark
+    assert asked.settings == settings_of(load(example).cells)
     assert asked.settings.source == "kafka"
 
 

@@ -103,7 +103,7 @@ def test_a_finished_bench_can_be_looked_at_again() -> None:
         (("--policies", "ds2", "--workload", "wave"), "unknown workload 'wave'"),
         (("--policies", "ds2", "--workload-set", "low=-1"), "low = -1"),
         (("--policies", "ds2", "--guards", "hard"), "unknown guards 'hard'"),
-        (("--policies", "ds2", "--seeds", "0"), "--seeds = 0"),
+        (("--policies", "ds2", "--seeds", "0"), "seeds = 0"),
         (("--policies", "ds2", "--start", "99"), "start = 99"),
         (("--policies", "ds2", "--workload", "trace", "--workload-set", "file=no.csv"), "no.csv"),
     ],

@@ -14,7 +14,7 @@ from penstock.core.errors import NotReady
 from penstock.core.model import Change
 from penstock.lab.calibrate.profile.experiment import Detail, Experiment
 from penstock.simulator.microbatch import MicroBatchEngine, Profile, QueryProfile
-from penstock.simulator.microbatch.pool import Host, StageRun
+from penstock.simulator.microbatch.pool import SimulatedExecutor, StageRun
 from penstock.workloads.patterns import Constant, Pattern, Step
 
 END = 30.0  # seconds without data at the end of a run
@@ -40,7 +40,7 @@ class Laboratory:
         pool = self.engine._pool
         begin = pool._begin
 
-        def watched(host: Host, run: StageRun) -> None:
+        def watched(host: SimulatedExecutor, run: StageRun) -> None:
             task = run.begun
             begin(host, run)
             self._seats[run.stage].append((task, str(host.number), run.seconds[task]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.bench.cell import SparkCell
 from penstock.compare.cell import Cell
 from penstock.lab.rig.settings import SparkSettings
 
@@ -27,9 +28,15 @@ name = ["ds2", "hpa-cpu"]
 """
 
 
-def real_cell(**given: Any) -> Cell:
+def real_cell(**given: Any) -> SparkCell:
     fields: dict[str, Any] = {
         "key": "a", "query": "q1", "workload": "random", "policy": "ds2", "minutes": 20.0,
         "spark": SparkSettings(),
     }  # fmt: skip
-    return Cell(**{**fields, **given})
+    return SparkCell(**{**fields, **given})
+
+
+def simulated(cell: SparkCell) -> Cell:
+    """The same cell in the fluid simulator, from one slot on."""
+    document = {key: v for key, v in cell.to_dict().items() if key not in ("spark", "twin")}
+    return Cell.from_dict(document | {"start": 1})

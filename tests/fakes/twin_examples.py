@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from penstock.bench.cell import SparkCell
 from penstock.bench.spark import runner
 from penstock.bench.twin.profiles import capacity_of
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import Twin
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import CellRun
 from penstock.core.guards import Guards
 from penstock.lab.rig.capacity_file import Capacity, write_capacities
 from penstock.lab.rig.settings import SparkSettings
@@ -55,7 +56,7 @@ def twin_of(profile: Profile, settings: SparkSettings = SETTINGS) -> Twin:
     return Twin(profile=profile, capacity=capacity_of(profile, settings))
 
 
-def spark_cell(policy: str = "ds2", key: str = "", **given: Any) -> Cell:
+def spark_cell(policy: str = "ds2", key: str = "", **given: Any) -> SparkCell:
     """A cell for Spark; ``static4`` is static at four executors."""
     name, _, slots = policy.partition("static")
     fields: dict[str, Any] = {
@@ -69,7 +70,7 @@ def spark_cell(policy: str = "ds2", key: str = "", **given: Any) -> Cell:
         "guards": GUARDS,
         "spark": SETTINGS,
     }
-    return Cell(**{**fields, **given})
+    return SparkCell(**{**fields, **given})
 
 
 class Pretender:
@@ -78,16 +79,24 @@ class Pretender:
     def __init__(self, twins: Mapping[str, Twin]) -> None:
         self.twins = twins
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
-        played = replace(cell, twin=self.twins[cell.query])
-        return run_twin(played, seed, journal=journal, trace=True, luck=seed + LUCK)
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
+        return run_twin(
+            cell,
+            seed,
+            settings=cell.spark,
+            twin=self.twins[cell.query],
+            allocation=cell.allocation(),
+            journal=journal,
+            trace=True,
+            luck=seed + LUCK,
+        )
 
     def recover(self) -> None:
         raise AssertionError("a run failed")
 
 
 def spark_folder(
-    folder: Path, cells: Sequence[Cell], seeds: Sequence[int], twins: Mapping[str, Twin]
+    folder: Path, cells: Sequence[SparkCell], seeds: Sequence[int], twins: Mapping[str, Twin]
 ) -> dict[str, Capacity]:
     """A bench as Spark leaves it, whose queries are what the twins are."""
     failures = runner.run(cells, seeds, folder, Pretender(twins), journals=False)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from penstock.bench.cell import read_cell, settings_of, spark_cells
+from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
-from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import Cell, CellRun
 from penstock.compare.folder import finish
 from penstock.compare.results import Results
 from penstock.history import journal
@@ -54,7 +55,7 @@ name = "ds2"
 class Never:
     """A worker that must not be asked."""
 
-    def run(self, cell: Cell, seed: int, **_: Any) -> Outcome:
+    def run(self, cell: Cell, seed: int, **_: Any) -> CellRun:
         raise AssertionError(f"{cell.key} was run again")
 
     def recover(self) -> None:
@@ -75,32 +76,33 @@ def test_a_bench_is_exact_and_goes_on_where_it_was_stopped(
     path = tmp_path / "live.toml"
     path.write_text(SPEC)
     spec = load(path)
-    folder, settings = tmp_path / "run", spec.spark
+    cells = spark_cells(spec.cells)
+    folder, settings = tmp_path / "run", settings_of(spec.cells)
     assert settings is not None
     first, second = (cell.key for cell in spec.cells)
     ran: list[str] = []
     interrupt = True
 
-    def watch(moment: Moment) -> None:
+    def watch(moment: RunProgress) -> None:
         if interrupt and moment.cell.key == second:
             raise KeyboardInterrupt
         ran.append(moment.cell.key)
 
     with SparkWorker(settings, folder, say=print, watch=watch) as worker:
         with pytest.raises(KeyboardInterrupt):
-            runner.run(spec.cells, spec.seeds, folder, worker, failed=print)
-        assert Results.load(folder).seeds_of(first) == (0,)
+            runner.run(cells, spec.seeds, folder, worker, failed=print)
+        assert Results.load(folder, read=read_cell).seeds_of(first) == (0,)
         assert set(ran) == {first}
         measured = (folder / "capacity.json").read_bytes()
         interrupt = False
         ran.clear()
-        assert runner.run(spec.cells, spec.seeds, folder, worker, failed=print) == []
+        assert runner.run(cells, spec.seeds, folder, worker, failed=print) == []
     assert ours() == []
     assert set(ran) == {second}
     assert (folder / "capacity.json").read_bytes() == measured  # so the load was the same
-    assert runner.run(spec.cells, spec.seeds, folder, Never()) == []
+    assert runner.run(cells, spec.seeds, folder, Never()) == []
 
-    results = finish(folder).results
+    results = finish(folder, read=read_cell).results
     assert results.complete
     for key in (first, second):
         scores = results.scores(key, 0)

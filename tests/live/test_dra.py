@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.bench.cell import read_cell, settings_of, spark_cells
+from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
-from penstock.bench.spark.compressed import Moment
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
 from penstock.compare.results import Results
 from penstock.history import journal
 from penstock.lab.rig import capacity
-from penstock.lab.rig.allocation import allocation_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.usefixtures("class_data")]
 
@@ -56,17 +56,18 @@ def test_spark_grows_by_itself_and_the_results_are_exact(
     path = tmp_path / "dra.toml"
     path.write_text(SPEC)
     spec = load(path)
-    folder, settings = tmp_path / "run", spec.spark
+    cells = spark_cells(spec.cells)
+    folder, settings = tmp_path / "run", settings_of(spec.cells)
     assert settings is not None
-    assert len({allocation_of(cell) for cell in spec.cells}) == 2  # each has its own session
+    assert len({cell.allocation() for cell in cells}) == 2  # each has its own session
     most: dict[str, int] = {}
 
-    def watch(moment: Moment) -> None:
+    def watch(moment: RunProgress) -> None:
         most[moment.cell.key] = max(moment.executors, most.get(moment.cell.key, 0))
 
     with SparkWorker(settings, folder, say=print, watch=watch) as worker:
-        assert runner.run(spec.cells, spec.seeds, folder, worker, failed=print) == []
-    results = Results.load(folder)
+        assert runner.run(cells, spec.seeds, folder, worker, failed=print) == []
+    results = Results.load(folder, read=read_cell)
     for key in (cell.key for cell in spec.cells):
         scores, trace = results.scores(key, 0), results.trace(key)
         assert (scores["missing"], scores["surplus"]) == (0.0, 0.0)

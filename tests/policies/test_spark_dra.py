@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.bench.cell import SparkCell
 from penstock.bench.specs.spec import load as load_spec
 from penstock.compare.cell import Cell, run_cell
 from penstock.core.errors import InputError
@@ -60,7 +61,7 @@ def test_it_proposes_nothing_however_high_the_load() -> None:
 def test_a_simulation_refuses_it() -> None:
     with pytest.raises(InputError, match=REFUSED):
         run_cell(SIMULATED, 0)
-    real = Cell(**{**SIMULATED.to_dict(), "guards": Guards(), "spark": SparkSettings()})
+    real = SparkCell(**{**SIMULATED.to_dict(), "guards": Guards(), "spark": SparkSettings()})
     assert real.create_policy() == SparkDra()
 
 

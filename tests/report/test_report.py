@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.image import imread
 from rich.console import Console
-from rich.table import Table
 
 from penstock.core.errors import InputError
 from penstock.core.guards import Effect, Guards
@@ -25,9 +24,10 @@ from penstock.core.pipeline import Operator, Pipeline
 from penstock.history.journal import Entry, Header
 from penstock.report import figure, page, runs, units
 from penstock.report.build import finish
+from penstock.report.run_tables import decisions_table, summary_table
 from penstock.report.series import guards_of, sizes, ticks_of
 from penstock.report.summary import summarize
-from penstock.report.tables import decisions_table, summary_table
+from penstock.report.table import Table
 
 ONE = Pipeline(operators={"in": Operator(pool="executors")})
 TWO = Pipeline(

@@ -14,7 +14,9 @@ from penstock.core.latency import LatencyMap
 from penstock.core.loop import Loop
 from penstock.network.maps import Fluctuating, from_inbound
 from penstock.policies import POLICIES, create
+from penstock.simulator import kernel
 from penstock.simulator.geo import GeoEngine, GeoSpec, Job, Keys, Windows
+from penstock.simulator.geo import kernel as geo_kernel
 from penstock.workloads.patterns import Constant, Cosine
 from tests.fakes.geo_runs import NAMES, quiet, saturated, through
 
@@ -167,3 +169,8 @@ def test_gesscale_takes_the_node_worth_its_price_and_refuses_one_that_is_not() -
         said.append(loop.tick().explain())
     assert engine.nodes == ("a", "c")  # 100/s more at a price of 1; then at a price of 10
     assert "at least 20 is asked for" in said[-1]
+
+
+def test_both_kernels_begin_their_series_with_the_same_rows() -> None:
+    names = ["OFFERED", "CONSUMED", "DELIVERED", "LAG", "QUEUE_LATENCY", "LATENCY", "DOWN", "CPU"]
+    assert [getattr(kernel, n) for n in names] == [getattr(geo_kernel, n) for n in names]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,14 +11,13 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench_spark import check_servers
-from penstock.core.errors import InputError, PenstockError
+from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from penstock.bench.specs.spec import BenchSpec
     from penstock.bench.spread.job import OnSpark
-    from penstock.compare.folder import Finished
-    from penstock.compare.results import Results
-    from penstock.compare.runner import Way
+    from penstock.compare.experiment import Experiment
+    from penstock.compare.runner import Progress
+    from penstock.compare.summary import Comparison
 
 
 def bench(
@@ -57,8 +58,10 @@ def bench(
     Simulated on all cores or, with --on, on those of a Spark cluster; if the spec says so, on
     real Spark one run at a time. Ctrl-C keeps what is done; --resume goes on from there.
     """
+    from penstock.bench.cell import read_cell, settings_of
+    from penstock.bench.spark.plan import spark_config
     from penstock.bench.specs.spec import load
-    from penstock.compare.folder import create_folder, resumed
+    from penstock.compare.folder import create_folder, resumed, run_experiment
     from penstock.report import runs
 
     if spec is None and resume is None:
@@ -72,11 +75,11 @@ def bench(
         raise InputError("--seeds cannot change a bench that is resumed; start a new one")
     else:
         assert folder is not None
-        plan = resumed(folder)
+        plan = resumed(folder, read=read_cell)
     check_workers(workers)
     if plan.engine == "spark" and workers is not None:
         raise InputError(f"--workers {workers}: a bench on Spark runs one cell at a time")
-    check_servers(bootstrap_servers, plan.spark)
+    check_servers(bootstrap_servers, settings_of(plan.cells))
     way = None if on is None else _on_spark(plan, on, workers)
     if dry_run:
         _show_plan(plan, workers if way is None else way.master.slots, as_json)
@@ -85,15 +88,16 @@ def bench(
         way.master.check()
     if folder is None:
         runs.check_writable(out)
-        folder = create_folder(plan, out)
+        folder = create_folder(plan, out, more=spark_config(plan.cells))
     if plan.engine == "spark":
         _bench_on_spark(plan, folder, bootstrap_servers, as_json)
         return
-    run_plan(plan, folder, workers=workers, way=way)
+    with runs_bar(f"{plan.name}, {plan.runs} runs") as progress:
+        run_experiment(plan, folder, workers=workers, way=way, progress=progress, say=output.say)
     report_bench(folder, as_json=as_json)
 
 
-def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
+def _on_spark(plan: Experiment, master: str, workers: int | None) -> OnSpark:
     from penstock.bench.spread.job import OnSpark
     from penstock.bench.spread.sessions import Master
 
@@ -106,79 +110,46 @@ def _on_spark(plan: BenchSpec, master: str, workers: int | None) -> OnSpark:
     return OnSpark(Master(url=master, cores=workers), say=output.say)
 
 
-def _bench_on_spark(plan: BenchSpec, folder: Path, servers: str | None, as_json: bool) -> None:
+def _bench_on_spark(plan: Experiment, folder: Path, servers: str | None, as_json: bool) -> None:
+    from penstock.bench.cell import read_cell
     from penstock.cli.bench_spark import raise_missing, run_spark_plan
     from penstock.compare.results import Results
 
     failures = run_spark_plan(plan, folder, servers)
-    if Results.load(folder).done:
+    if Results.load(folder, read=read_cell).done:
         report_bench(folder, as_json=as_json)
     raise_missing(failures, folder)
 
 
-def run_plan(
-    plan: BenchSpec,
-    folder: Path,
-    *,
-    workers: int | None,
-    way: Way | None = None,
-    save: bool = True,
-) -> Results:
-    """Run what a folder does not hold yet, with a progress bar; says how to go on if stopped."""
-    from penstock.compare.runner import run
-
-    total = len(plan.cells) * len(plan.seeds)
-    finished = 0
+@contextmanager
+def runs_bar(title: str) -> Iterator[Progress]:
+    """Yield what draws a bar of finished runs; it is gone before anything else is said."""
     with output.progress() as bar:
-        task = bar.add_task(f"{plan.name}, {total} runs", total=total)
-
-        def progress(done: int, total: int) -> None:
-            nonlocal finished
-            finished = done
-            bar.update(task, completed=done)
-
-        try:
-            return run(
-                plan.cells,
-                plan.seeds,
-                folder,
-                workers=workers,
-                way=way,
-                progress=progress,
-                journals=plan.journals,
-                traces=save,
-            )
-        except (KeyboardInterrupt, PenstockError):
-            if finished and save:
-                bar.stop()
-                output.say(f"stopped after {finished} of {total} runs; they are in {folder}")
-                output.say(f"go on with: penstock bench --resume {folder}")
-            raise
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
     """Rebuild the report of a bench and print it; returns the page."""
+    from penstock.bench.cell import read_cell
     from penstock.compare.folder import finish
 
-    done = finish(folder, base=base)
+    done = finish(folder, base=base, read=read_cell)
     show(done, as_json=as_json, differences=base is not None)
     return done.files["page"]
 
 
-def show(done: Finished, *, as_json: bool, differences: bool = False) -> None:
+def show(done: Comparison, *, as_json: bool, differences: bool = False) -> None:
     """The tables of a bench and where its files are, or all of it as JSON."""
-    from penstock.compare.folder import document
-    from penstock.report.bench_tables import FRONT, against_table, group_table
+    from penstock.report.bench_tables import FRONT, group_tables
 
     if as_json:
-        output.print_json(document(done))
+        output.print_json(done.to_dict())
         return
     screen = output.console()
     for group in done.groups:
-        screen.print(group_table(group))
-        screen.print()
-        if differences and group.against:
-            screen.print(against_table(group))
+        for table in group_tables(group, differences=differences):
+            screen.print(table)
             screen.print()
     screen.print(FRONT, style="dim")
     if done.files:
@@ -195,21 +166,24 @@ def check_workers(workers: int | None) -> None:
         raise InputError(f"--workers {workers} must be ≥ 1")
 
 
-def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
-    from penstock.bench.spark.plan import plan_lines, scaled
+def _show_plan(plan: Experiment, workers: int | None, as_json: bool) -> None:
+    from penstock.bench.cell import spark_cells
+    from penstock.bench.spark.plan import plan_lines, spark_config, wall_seconds
     from penstock.compare.folder import effective, estimate_seconds
     from penstock.report import units
 
-    seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)
-    runs = len(plan.cells) * len(plan.seeds)
+    on_spark = spark_cells(plan.cells)
+    if plan.engine == "spark":
+        seconds = wall_seconds(on_spark, len(plan.seeds), on_spark[0].spark)
+    else:
+        seconds = estimate_seconds(plan.cells, len(plan.seeds), workers)
     if as_json:
-        on_spark = {} if plan.spark is None else {"spark": scaled(plan.cells, plan.spark)}
         output.print_json(
             {
                 "name": plan.name,
-                **on_spark,
+                **spark_config(plan.cells),
                 "seeds": list(plan.seeds),
-                "runs": runs,
+                "runs": plan.runs,
                 "seconds": seconds,
                 "cells": [effective(cell) for cell in plan.cells],
             }
@@ -218,11 +192,11 @@ def _show_plan(plan: BenchSpec, workers: int | None, as_json: bool) -> None:
     screen = output.console()
     for cell in plan.cells:
         screen.print(cell.key, soft_wrap=True)
-    if plan.spark is not None:
+    if on_spark:
         screen.print()
-        for line in plan_lines(plan.cells, plan.spark):
+        for line in plan_lines(on_spark, on_spark[0].spark):
             screen.print(line, soft_wrap=True)
     screen.print(
-        f"\n{len(plan.cells)} cells × {len(plan.seeds)} seeds = {runs} runs, "
+        f"\n{len(plan.cells)} cells × {len(plan.seeds)} seeds = {plan.runs} runs, "
         f"about {units.seconds(seconds)}. Nothing was written."
     )

@@ -13,10 +13,10 @@ from penstock.core.errors import EngineError, InputError
 if TYPE_CHECKING:
     from rich.console import ConsoleRenderable
 
-    from penstock.bench.spark.compressed import Moment
+    from penstock.bench.compressed.run import RunProgress
     from penstock.bench.spark.runner import Failure
-    from penstock.bench.specs.spec import BenchSpec
     from penstock.compare.cell import Cell
+    from penstock.compare.experiment import Experiment
     from penstock.lab.rig.settings import SparkSettings
 
 EVERY = 10.0  # minutes of thesis time between two lines where there is no terminal
@@ -25,9 +25,9 @@ EVERY = 10.0  # minutes of thesis time between two lines where there is no termi
 class BenchView:
     """One line for the run under way and a bar for all of them; elsewhere a line now and then."""
 
-    def __init__(self, plan: BenchSpec) -> None:
+    def __init__(self, plan: Experiment) -> None:
         self._plan = plan
-        self._runs = len(plan.cells) * len(plan.seeds)
+        self._runs = plan.runs
         self._minutes = sum(cell.minutes for cell in plan.cells) * len(plan.seeds)
         self._past = 0.0  # minutes of the finished runs
         self._next_line = 0.0
@@ -56,7 +56,7 @@ class BenchView:
         if not self._screen.is_terminal:
             output.say(message)
 
-    def watch(self, moment: Moment) -> None:
+    def watch(self, moment: RunProgress) -> None:
         """Where a run is."""
         cell = moment.cell
         self._now = (
@@ -111,18 +111,19 @@ def check_servers(servers: str | None, settings: SparkSettings | None) -> None:
     KafkaCluster(servers)
 
 
-def run_spark_plan(plan: BenchSpec, folder: Path, servers: str | None = None) -> list[Failure]:
+def run_spark_plan(plan: Experiment, folder: Path, servers: str | None = None) -> list[Failure]:
     """Run what a folder does not hold yet on a local cluster; the runs that failed twice.
 
     ``servers`` of Kafka, if the events come from there and not from a broker of ours.
     """
+    from penstock.bench.cell import spark_cells
     from penstock.bench.spark.plan import plan_lines
     from penstock.bench.spark.runner import run
     from penstock.bench.spark.worker import SparkWorker
 
-    settings = plan.spark
-    assert settings is not None
-    for line in plan_lines(plan.cells, settings):
+    cells = spark_cells(plan.cells)
+    settings = cells[0].spark
+    for line in plan_lines(cells, settings):
         output.say(line)
     output.quiet_spark()
     view = BenchView(plan)
@@ -134,7 +135,7 @@ def run_spark_plan(plan: BenchSpec, folder: Path, servers: str | None = None) ->
             ) as worker,
         ):
             return run(
-                plan.cells,
+                cells,
                 plan.seeds,
                 folder,
                 worker,

@@ -227,9 +227,10 @@ def _flag(name: str) -> str:
 
 def settings_like(path: Path) -> SparkSettings:
     """The cluster, its source and its times as the spec of a bench has them."""
+    from penstock.bench.cell import settings_of
     from penstock.bench.specs.spec import load
 
-    settings = load(path).spark
+    settings = settings_of(load(path).cells)
     if settings is None:
         raise InputError(f'--like {path}: it is no bench on Spark; it needs engine = "spark"')
     return settings

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from penstock.cli.bench import check_workers, run_plan, show
+from penstock.cli import output
+from penstock.cli.bench import check_workers, runs_bar, show
 from penstock.cli.options import AsJson, NoSave, Out, pairs
 from penstock.core.errors import InputError
-
-if TYPE_CHECKING:
-    from penstock.bench.specs.spec import BenchSpec
 
 _LOAD, _RUN = "Pipeline and load", "Runs"
 
@@ -88,91 +85,35 @@ def compare(
         return
     assert policies is not None
     check_workers(workers)
-    fields = {
-        "query": query,
-        "workload": workload,
-        "workload_parameters": pairs("--workload-set", workload_set),
-        "shared": shared,
-        "start": start,
-        "profile": profile,
-        "period": period,
-        "slo": slo,
-    }
-    plan = _plan(policies, fields, guards, minutes, seeds)
-    _run(plan, base, workers, None if no_save else out, as_json)
+    from penstock.compare import api
 
-
-def _plan(
-    policies: str, fields: dict[str, Any], guards: str, minutes: float | None, seeds: int
-) -> BenchSpec:
-    from penstock.bench.specs.spec import BenchSpec, seed_range
-    from penstock.compare.cell import Cell, workload_minutes
-    from penstock.compare.check import check_cell
-    from penstock.compare.groups import key_of, policy_label
-    from penstock.compare.guards_table import guards_of
-    from penstock.policies import create, parameters_of
-    from penstock.workloads import patterns
-
-    given = fields["workload_parameters"]
-    typed = patterns.describe(patterns.create(fields["workload"], given))  # text as numbers
-    fields = {**fields, "workload_parameters": {name: typed[name] for name in given}}
-    if minutes is None:
-        minutes = workload_minutes(fields["workload"], given)
-    limits, _ = guards_of(guards)
-    cells: list[Cell] = []
-    for text in policies.split(","):
-        name, *settings = text.strip().split(":")
-        asked = pairs("--policies", settings)
-        parameters = parameters_of(create(name, asked))
-        chosen = {
-            "policy": name,
-            "policy_parameters": {key: parameters[key] for key in asked},
-            "guards": limits,
-            "minutes": minutes,
-            **fields,
-        }
-        label = policy_label(Cell(key="new", **chosen))
-        cell = Cell(key=key_of(_query_key(fields), fields["workload"], label), **chosen)
-        check_cell(cell)
-        if any(cell.key == other.key for other in cells):
-            raise InputError(f"--policies names {label!r} twice")
-        cells.append(cell)
-    return BenchSpec(
-        name=f"compare-{fields['query']}-{fields['workload']}",
-        cells=tuple(cells),
-        seeds=seed_range(seeds, "--seeds"),
-        journals=False,
-        document={"policies": policies, "guards": guards, "minutes": minutes, **fields},
-    )
-
-
-def _query_key(fields: dict[str, Any]) -> str:
-    return f"{fields['query']}-shared" if fields["shared"] else str(fields["query"])
-
-
-def _run(
-    plan: BenchSpec, base: str | None, workers: int | None, out: Path | None, as_json: bool
-) -> None:
-    from penstock.compare.folder import create_folder, finish, summarize
-    from penstock.compare.groups import base_of
-    from penstock.report import runs
-
-    base_of(plan.cells, base)  # a wrong name fails now, not after the runs
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="penstock-") as kept:
-            results = run_plan(plan, Path(kept), workers=workers, save=False)
-        show(summarize(results, base=base), as_json=as_json, differences=True)
-        return
-    runs.check_writable(out)
-    folder = create_folder(plan, out, command="compare")
-    run_plan(plan, folder, workers=workers)
-    show(finish(folder, base=base), as_json=as_json, differences=True)
+    with runs_bar(f"{query} under {workload}") as progress:
+        done = api.compare(
+            policies.split(","),
+            {**pairs("--workload-set", workload_set), "name": workload},
+            query=query,
+            seeds=seeds,
+            minutes=minutes,
+            guards=guards,
+            profile=profile,
+            period=period,
+            slo=slo,
+            start=start,
+            shared=shared,
+            base=base,
+            out=None if no_save else out,
+            workers=workers,
+            progress=progress,
+            say=output.say,
+        )
+    show(done, as_json=as_json, differences=True)
 
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:
-    from penstock.compare.folder import summarize
+    from penstock.bench.cell import read_cell
     from penstock.compare.results import Results
+    from penstock.compare.summary import summarize
     from penstock.report import runs
 
-    results = Results.load(runs.find(run, out))
+    results = Results.load(runs.find(run, out), read=read_cell)
     show(summarize(results, base=base), as_json=as_json, differences=True)

@@ -41,6 +41,7 @@ def demo(
     from penstock.core.errors import EngineError
     from penstock.lab.demo import HIGH, LOW, DemoSpec, run_demo
     from penstock.policies import create, spark_dra
+    from penstock.report.build import finished_document
     from penstock.report.runs import check_writable
 
     # Driver time between the stages of a batch is not busy time; DS2's head-room has to cover it.
@@ -69,7 +70,7 @@ def demo(
         result = run_demo(spec, say=view.say, watch=view.watch)
     done, comparison = result.finished, result.comparison
     if as_json:
-        document = output.finished_document(done)
+        document = finished_document(done)
         output.print_json(
             {
                 **document,

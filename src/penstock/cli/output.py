@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import math
@@ -63,44 +62,9 @@ def progress() -> Progress:
     )
 
 
-def run_document(summary: Summary, entries: Sequence[Entry]) -> dict[str, Any]:
-    """The figures and the changes of a run for ``--json``."""
-    from penstock.report.series import ticks_of
-
-    changes = [
-        {
-            "time": t.time,
-            "applied": t.decision.applied,
-            "pools": {p: [c.before, c.slots] for p, c in t.decision.changes.items()},
-            "reason": t.decision.proposal.reason,
-        }
-        for t in ticks_of(entries)
-        if t.news
-    ]
-    figures = {
-        **dataclasses.asdict(summary),
-        "slot_hours": summary.slot_hours,
-        "peak_saving_share": summary.peak_saving_share,
-        "limit_saving_share": summary.limit_saving_share,
-    }
-    return {"run": None, "summary": figures, "changes": changes}
-
-
-def finished_document(done: Finished) -> dict[str, Any]:
-    """A run and where it is, for ``--json``."""
-    return {
-        **run_document(done.summary, done.run.entries),
-        "run": str(done.run.folder),
-        "page": str(done.page),
-        "picture": str(done.picture),
-        "metrics": str(done.metrics),
-        "ended_by": done.run.config.get("ended_by"),
-    }
-
-
 def show_tables(summary: Summary, entries: Sequence[Entry]) -> None:
     """The tables of a run."""
-    from penstock.report.tables import decisions_table, summary_table
+    from penstock.report.run_tables import decisions_table, summary_table
 
     out = console()
     out.print(summary_table(summary))

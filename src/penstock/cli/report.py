@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.output import finished_document, print_json, say, show_finished
+from penstock.cli.output import print_json, say, show_finished
 
 
 def report(
@@ -23,7 +23,7 @@ def report(
     """Rebuild the picture and the page of a run, and print its figures."""
     from penstock.compare.folder import is_bench
     from penstock.report import runs
-    from penstock.report.build import finish
+    from penstock.report.build import finish, finished_document
 
     folder = runs.find(run)
     if is_bench(folder):

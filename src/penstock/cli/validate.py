@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.bench.spark.runner import Failure
-    from penstock.bench.twin.validation import Validation
+    from penstock.bench.validation.comparison import Validation
     from penstock.compare.cell import Cell
     from penstock.compare.results import Results
+    from penstock.report.table import Table
 
 DOCUMENT, TABLES, TWIN = "validation.json", "tables.txt", "twin"
 
@@ -49,8 +49,9 @@ def validate(
 
     A spec is run on Spark first. A bound that does not hold is a result: exit code 0.
     """
-    from penstock.bench.twin.validation import twin_cells
-    from penstock.bench.twin.validation import validate as compare
+    from penstock.bench.cell import read_cell
+    from penstock.bench.validation.comparison import twin_cells
+    from penstock.bench.validation.comparison import validate as compare
     from penstock.cli.bench_spark import raise_missing
     from penstock.compare.results import Results
     from penstock.report import runs
@@ -60,7 +61,7 @@ def validate(
         raise InputError(f"--profiles {profiles}: no such folder; it needs a QUERY.json per query")
     runs.check_writable(out)
     folder, failures = _bench(source, profiles, out)
-    spark = Results.load(folder)
+    spark = Results.load(folder, read=read_cell)
     cells = twin_cells(spark, profiles)
     name = _name(folder)
     made = runs.create(out, f"validate-{name}", _config(folder, profiles, spark))
@@ -77,6 +78,8 @@ def validate(
 
 def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]:
     """The folder of a bench on Spark, which is run now if a spec was given; what failed."""
+    from penstock.bench.cell import settings_of
+    from penstock.bench.spark.plan import spark_config
     from penstock.bench.specs.spec import load
     from penstock.bench.twin.profiles import read_profiles
     from penstock.cli.bench_spark import run_spark_plan
@@ -89,12 +92,13 @@ def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]
             raise InputError(f"no bench at {folder}; give its folder, its id, 'latest' or a spec")
         return folder, []
     plan = load(Path(source))
-    if plan.engine != "spark" or plan.spark is None:
+    settings = settings_of(plan.cells)
+    if plan.engine != "spark" or settings is None:
         raise InputError(
             f'{source} has engine = "{plan.engine}"; a twin is compared with engine = "spark"'
         )
-    read_profiles(profiles, (cell.query for cell in plan.cells), plan.spark)
-    folder = create_folder(plan, out)
+    read_profiles(profiles, (cell.query for cell in plan.cells), settings)
+    folder = create_folder(plan, out, more=spark_config(plan.cells))
     output.say(f"on Spark first; if it is stopped, go on with it and then: validate {folder}")
     return folder, run_spark_plan(plan, folder)
 
@@ -138,20 +142,22 @@ def _play(cells: Sequence[Cell], spark: Results, folder: Path, workers: int | No
 
 
 def _write(found: Validation, spark: Results, twin: Results, folder: Path) -> dict[str, Path]:
-    from penstock.bench.twin import figure
-    from penstock.bench.twin.tables import document
+    from penstock.bench.validation import validation_figure
+    from penstock.bench.validation.validation_tables import document
+    from penstock.history.files import write_text
     from penstock.report import runs
+    from penstock.report.table import terminal_text
 
-    picture = figure.draw(found, spark, twin, folder / runs.PICTURE)
+    picture = validation_figure.draw(found, spark, twin, folder / runs.PICTURE)
     path, tables = folder / DOCUMENT, folder / TABLES
     text = json.dumps(document(found), indent=1, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-    tables.write_text(_text(found), encoding="utf-8")
+    write_text(path, text + "\n")
+    write_text(tables, terminal_text(_parts(found)))
     return {"run": folder, "picture": picture, "document": path, "tables": tables}
 
 
 def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
-    from penstock.bench.twin.tables import document
+    from penstock.bench.validation.validation_tables import document
 
     if as_json:
         named = {name: str(path) for name, path in files.items()}
@@ -167,33 +173,24 @@ def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
 
 
 def _print(found: Validation, screen: Console) -> None:
-    from penstock.bench.twin.tables import (
+    for part in _parts(found):
+        screen.print(part, soft_wrap=isinstance(part, str))
+
+
+def _parts(found: Validation) -> Iterator[Table | str]:
+    """Tables and lines of a validation, in their order."""
+    from penstock.bench.validation.validation_tables import (
         over_table,
         provenance_lines,
         scene_table,
         verdict_lines,
     )
-    from penstock.bench.twin.verdicts import verdicts
-
-    def lines(some: Iterable[str]) -> None:
-        for line in some:
-            screen.print(line, soft_wrap=True)
-        screen.print()
+    from penstock.bench.validation.verdicts import verdicts
 
     for scene in found.scenes:
-        screen.print(scene_table(scene))
-        screen.print()
-        screen.print(over_table(scene))
-        screen.print()
-        lines(verdict_lines(verdicts([scene])))
+        for table in (scene_table(scene), over_table(scene)):
+            yield from (table, "")
+        yield from (*verdict_lines(verdicts([scene])), "")
     if len(found.scenes) > 1:
-        lines(["all together", *verdict_lines(verdicts(found.scenes))])
-    lines(provenance_lines(found))
-
-
-def _text(found: Validation) -> str:
-    from rich.console import Console
-
-    page = io.StringIO()
-    _print(found, Console(file=page, width=80, markup=False, emoji=False, highlight=False))
-    return page.getvalue()
+        yield from ("all together", *verdict_lines(verdicts(found.scenes)), "")
+    yield from (*provenance_lines(found), "")

@@ -17,8 +17,7 @@ from penstock.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rich.table import Table
-
+    from penstock.report.table import Table
     from penstock.workloads.pattern import Pattern
     from penstock.workloads.sampling import Figures, Sample
 
@@ -172,18 +171,12 @@ def _print(name: str, words: dict[str, Any], samples: Sequence[Sample]) -> None:
 
 def _table(samples: Sequence[Sample]) -> Table:
     """One value per figure, or mean, lowest and highest over the seeds."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     from penstock.report import units
+    from penstock.report.table import Column, Table
 
     several = len(samples) > 1
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
-    table.add_column("figure", style="dim", no_wrap=True)
-    for column in ("mean", "lowest", "highest") if several else ("value",):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", style="dim")
+    columns = ("mean", "lowest", "highest") if several else ("value",)
+    lines: list[tuple[str, ...]] = []
     cell = samples[0].cell
     rate = "records/s" if cell == 1 else f"records/s over {units.seconds(cell)}"
     rows: list[tuple[str, Callable[[Figures], float | None], units.Format, str]] = [
@@ -198,8 +191,16 @@ def _table(samples: Sequence[Sample]) -> Table:
         values = [v for s in samples if (v := of(s.figures)) is not None]
         spread = (sum(values) / len(values), min(values), max(values)) if values else (None,) * 3
         cells = [shown(v) for v in (spread if several else spread[:1])]
-        table.add_row(Text(label), *map(Text, cells), Text(unit))
-    return table
+        lines.append((label, *cells, unit))
+    return Table(
+        header=(
+            Column(name="figure", style="dim"),
+            *(Column(name=name, right=True) for name in columns),
+            Column(name="", style="dim", wrap=True),
+        ),
+        rows=tuple(lines),
+        loose=True,
+    )
 
 
 def _ratio(value: float | None) -> str:

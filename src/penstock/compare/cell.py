@@ -1,4 +1,4 @@
-"""One cell of a bench: a policy on a query under a workload, run once per seed."""
+"""One cell of a comparison: a policy on a simulated query under a workload."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar
 
-from penstock.bench.twin.twin import Twin
 from penstock.compare import oracle
 from penstock.compare.recording import Recording, Watched
 from penstock.compare.scores import Scores, scores_of
@@ -22,7 +21,6 @@ from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.ports import Policy, figures_of
 from penstock.history.journal import Header
-from penstock.lab.rig.settings import LEAST_PERIOD, SparkSettings
 from penstock.policies import create as create_policy
 from penstock.policies import parameters_of, spark_dra
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
@@ -33,9 +31,7 @@ from penstock.workloads.patterns import PATTERNS, Pattern
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
 
-SPARK_POOL = "executors"  # as penstock.batches.snapshot calls it
 LONGEST = 31 * 24 * 60.0  # minutes
-EngineName = Literal["simulated", "spark", "micro-batch"]
 _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other keys set these
 
 
@@ -43,14 +39,20 @@ _FIXED = {"pipeline": "query", "start": "start", "profile": "profile"}  # other 
 class Cell:
     """What is run; with a seed it says everything about a run.
 
-    ``key`` its name, safe in a path and unique within a bench · ``start`` slots of each pool at
-    the beginning, the query's own if left out · ``shared`` one pool for all operators, as in
-    Flink's reactive mode · ``spec`` fields of ``FluidSpec`` to override; tables are merged ·
-    ``minutes`` simulated · ``period`` seconds between decisions · ``slo`` seconds of queue
-    latency beyond which a second counts as late · ``spark`` how it runs on Spark; simulated if
-    left out · ``twin`` what it runs on instead of that Spark. All times are thesis time, also on
-    Spark.
+    key: its name, safe in a path and unique within an experiment
+    query, workload, policy: by name; their parameters are those that differ from the default
+    guards: the limits that hold whatever the policy says
+    profile: what a change of size costs, ``restart`` or ``live``
+    minutes: simulated time
+    period: seconds between decisions
+    start: slots of each pool at the beginning, the query's own if left out
+    shared: whether all operators share one pool, as in Flink's reactive mode
+    spec: fields of ``FluidSpec`` to override; tables are merged
+    slo: seconds of queue latency beyond which a second counts as late
+    own: the policy itself, where it is a user's own and has no name to be made by; not written
     """
+
+    ENGINE: ClassVar[str] = "simulated"
 
     key: str
     query: str
@@ -66,8 +68,7 @@ class Cell:
     shared: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     slo: float = 60.0
-    spark: SparkSettings | None = None
-    twin: Twin | None = None
+    own: Policy | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.key):
@@ -87,20 +88,11 @@ class Cell:
             raise InputError(f"start = {self.start} must be ≥ 1 slots, or left out")
         if not (math.isfinite(self.slo) and self.slo >= 0):
             raise InputError(f"slo = {self.slo} must be a finite number of seconds ≥ 0")
-        if self.spark is not None and self.spark.clock(self.period) < LEAST_PERIOD:
-            raise InputError(
-                f"period = {self.period:g} s is {self.spark.clock(self.period):g} s on the clock, "
-                f"less than {LEAST_PERIOD:g}; set a longer period, or a longer minute"
-            )
-        if self.twin is not None and self.spark is None:
-            raise InputError("a twin needs the settings of the Spark that it stands for")
 
     @property
-    def engine(self) -> EngineName:
-        """What it runs on."""
-        if self.spark is None:
-            return "simulated"
-        return "spark" if self.twin is None else "micro-batch"
+    def engine(self) -> str:
+        """The name of what it runs on."""
+        return self.ENGINE
 
     @property
     def allocated(self) -> bool:
@@ -108,13 +100,18 @@ class Cell:
         return self.policy == spark_dra.NAME
 
     @property
+    def slow(self) -> bool:
+        """Whether a run takes a second rather than milliseconds: worth a process of its own."""
+        return False
+
+    @property
     def seconds(self) -> int:
-        """Simulated seconds."""
+        """The simulated time in seconds."""
         return max(1, round(self.minutes * 60))
 
     @property
     def ticks(self) -> int:
-        """Decisions."""
+        """The number of decisions in a run."""
         return int(self.seconds / self.period + 1e-9)
 
     @property
@@ -127,7 +124,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """A plain JSON value; fields that hold their default are left out, guards are whole."""
-        document: dict[str, Any] = to_json(self)
+        document: dict[str, Any] = to_json(dataclasses.replace(self, own=None))
         return document | {"guards": to_json(self.guards)}
 
     @classmethod
@@ -159,10 +156,8 @@ class Cell:
             raise InputError(f"spec: {error}") from None
 
     def start_sizes(self) -> Mapping[str, int]:
-        """Slots of each pool at the beginning; on Spark one executor if none are given."""
-        if self.spark is None:
-            return self.fluid_spec().start
-        return {SPARK_POOL: self.start or 1}
+        """Slots of each pool at the beginning."""
+        return self.fluid_spec().start
 
     def pattern(self, seed: int) -> Pattern:
         """The offered load; the run's seed is the workload's, so policies see the same load."""
@@ -173,11 +168,10 @@ class Cell:
 
     def create_policy(self) -> Policy:
         """The auto-scaler with its parameters."""
-        given = self.policy_parameters
-        if self.spark is not None:
-            given = self.spark.parameters(parameters_of(create_policy(self.policy)), given)
-        policy = create_policy(self.policy, given)
-        if self.spark is None and self.allocated:
+        if self.own is not None:
+            return self.own
+        policy = create_policy(self.policy, self.policy_parameters)
+        if self.allocated:
             raise spark_dra.refused("in a simulation")
         return policy
 
@@ -192,44 +186,55 @@ class Cell:
             period=self.period,
         )
 
+    def described(self) -> str:
+        """How it runs, for the subtitle of a report."""
+        return self.ENGINE
+
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of its scores has to know, one line each."""
+        return ()
+
+    def run(self, seed: int, *, journal: Path | None = None, trace: bool = False) -> CellRun:
+        """Run it once: what it scored.
+
+        journal: where to write every decision down
+        trace: whether to keep what the run looked like over time
+
+        The same cell and seed give the same result, in whatever process and order.
+        """
+        spec, pattern, policy = self.fluid_spec(), self.pattern(seed), self.create_policy()
+        engine = FluidEngine(spec, pattern, seconds=self.seconds, seed=seed)
+        watched = Watched(policy)
+        recording = Recording(journal, self.header(policy, seed))
+        loop = Loop(engine, watched, self.guards, mode="act", seed=seed, record=recording)
+        try:
+            loop.run(period=self.period, ticks=self.ticks)
+            engine.advance(self.seconds - self.ticks * self.period)  # a rest without a decision
+        finally:
+            recording.close()
+        watched.check(f"{self.key}, seed {seed}")
+        recording.keep()
+        actions, figures = recording.actions, figures_of(policy, loop.state.memory)
+        demand = oracle.demand(spec, engine.series)
+        stages = getattr(pattern, "stages", ())
+        scores = scores_of(engine, demand, actions, stages=stages, slo=self.slo, figures=figures)
+        if not trace:
+            return CellRun(scores=scores)
+        drawn = trace_of(engine.series, oracle.total(demand), self.period, actions.times)
+        return CellRun(scores=scores, trace=drawn)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CellRun:
     """What a run scored, by the names of docs/bench.md; ``None`` means not measured."""
 
     scores: Scores
     trace: Trace | None = None
 
 
-def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool = False) -> Outcome:
-    """Run a cell once. ``journal`` where to write every decision; ``trace`` whether to keep one.
-
-    The same cell and seed give the same outcome, in whatever process and order.
-    """
-    if cell.twin is not None:
-        from penstock.bench.twin.run import run_twin  # it is made of cells
-
-        return run_twin(cell, seed, journal=journal, trace=trace)
-    spec, pattern, policy = cell.fluid_spec(), cell.pattern(seed), cell.create_policy()
-    engine = FluidEngine(spec, pattern, seconds=cell.seconds, seed=seed)
-    watched = Watched(policy)
-    recording = Recording(journal, cell.header(policy, seed))
-    loop = Loop(engine, watched, cell.guards, mode="act", seed=seed, record=recording)
-    try:
-        loop.run(period=cell.period, ticks=cell.ticks)
-        engine.advance(cell.seconds - cell.ticks * cell.period)  # a rest without a decision
-    finally:
-        recording.close()
-    watched.check(f"{cell.key}, seed {seed}")
-    recording.keep()
-    actions, figures = recording.actions, figures_of(policy, loop.state.memory)
-    demand = oracle.demand(spec, engine.series)
-    stages = getattr(pattern, "stages", ())
-    scores = scores_of(engine, demand, actions, stages=stages, slo=cell.slo, figures=figures)
-    if not trace:
-        return Outcome(scores=scores)
-    drawn = trace_of(engine.series, oracle.total(demand), cell.period, actions.times)
-    return Outcome(scores=scores, trace=drawn)
+def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool = False) -> CellRun:
+    """Run a cell once, on whatever it runs on; see ``Cell.run``."""
+    return cell.run(seed, journal=journal, trace=trace)
 
 
 THESIS_PEAK = 2.2e6  # records/s: query 1's, which the thesis's other workloads were made for

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from penstock.compare.cell import Cell
 from penstock.core.errors import InputError
-from penstock.simulator.inflow import cumulative
-from penstock.workloads.patterns import per_second
+from penstock.simulator.inflow import offered
 
 
 class CellError(InputError):
@@ -22,17 +21,11 @@ class CellError(InputError):
 def check_cell(cell: Cell) -> None:
     """Raise an error that says which part of a cell is wrong, and how."""
     with _about("pipeline"):
-        spec = None if cell.spark is not None else cell.fluid_spec()
         _check_start(cell, cell.start_sizes())
     with _about("policy"):
         cell.create_policy()
     with _about("workload"):
-        pattern = cell.pattern(seed=0)
-        if spec is None:
-            offered = per_second(pattern, cell.seconds)
-        else:
-            offered = cumulative(spec, pattern, cell.seconds)[:, -1]
-        if not offered.any():
+        if not offered(cell.pattern(seed=0), cell.seconds).any():
             raise InputError(
                 f"workload {cell.workload} offers no records within {cell.minutes:g} minutes"
             )

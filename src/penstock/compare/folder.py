@@ -1,27 +1,27 @@
-"""Finish a bench: everything that can be made from its scores."""
+"""The folder of an experiment: begun, run, gone on with, and finished with tables and pictures."""
 
 from __future__ import annotations
 
 import dataclasses
-import io
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock import __version__
-from penstock.bench.spark.plan import described, scaled, wall_seconds
-from penstock.bench.specs.spec import BenchSpec
 from penstock.compare import runner
 from penstock.compare.cell import Cell, run_cell
-from penstock.compare.groups import groups
-from penstock.compare.results import Results
-from penstock.core.errors import InputError
+from penstock.compare.experiment import Experiment
+from penstock.compare.results import ReadCell, Results
+from penstock.compare.runner import Progress, Way
+from penstock.compare.summary import Comparison, summarize
+from penstock.core.errors import PenstockError
+from penstock.history.files import atomic, write_text
 from penstock.policies import parameters_of
 from penstock.report import runs
 from penstock.report.bench_page import Lines
-from penstock.report.bench_tables import FRONT, Group, against_table, group_table, markdown
+from penstock.report.bench_tables import Group, markdown
 from penstock.report.runs import CELLS
 from penstock.workloads import patterns
 
@@ -30,30 +30,22 @@ CHARTS = 24  # groups that are drawn over time
 MOST_POINTS = 300  # of a line on the page
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """The results of a bench in groups, and the files that were written, by name."""
-
-    results: Results
-    groups: tuple[Group, ...]
-    files: Mapping[str, Path] = field(default_factory=dict)
-
-
 def is_bench(folder: Path) -> bool:
     """Whether a folder holds a bench and not a single run."""
     return (folder / CELLS).is_file()
 
 
-def finish(folder: Path, *, base: str | None = None) -> Finished:
-    """Write measurements, tables, picture and page of a bench, complete or not.
+def finish(folder: Path, *, base: str | None = None, read: ReadCell = Cell.from_dict) -> Comparison:
+    """Write measurements, tables, picture and page of an experiment, complete or not.
 
-    ``base`` the policy that others are compared with; the first of each group if left out.
+    base: the policy that others are compared with; the first of each group if left out
+    read: what makes a cell of its document
     """
     from penstock.report import bench_figure, bench_page  # matplotlib takes a second to load
 
-    done = summarize(Results.load(folder), base=base)
     config = _config(folder)
     title = str(config.get("name", folder.resolve().name))
+    done = summarize(Results.load(folder, read=read), name=title, base=base)
     picture = bench_figure.draw(done.groups, folder / runs.PICTURE, title=title)
     page = bench_page.write(
         folder / runs.PAGE,
@@ -65,21 +57,12 @@ def finish(folder: Path, *, base: str | None = None) -> Finished:
         config=config,
     )
     tables = folder / TABLES_TEXT
-    tables.write_text(_text(done.groups), encoding="utf-8")
-    (folder / TABLES_MARKDOWN).write_text(markdown(done.groups), encoding="utf-8")
-    metrics = write_metrics(folder, done.results)
-    files = {"run": folder, "page": page, "picture": picture, "metrics": metrics, "tables": tables}
-    return replace(done, files=files)
-
-
-def summarize(results: Results, *, base: str | None = None) -> Finished:
-    """Results in groups, with differences from a base; nothing is written."""
-    if not results.done:
-        raise InputError(
-            f"{results.folder or 'this bench'} has no finished run yet; go on with it by "
-            "`penstock bench --resume`"
-        )
-    return Finished(results=results, groups=tuple(groups(results, base=base)))
+    write_text(tables, done.table())
+    write_text(folder / TABLES_MARKDOWN, markdown(done.groups))
+    files = {"run": folder, "page": page, "picture": picture}
+    if runs.can_write_metrics():
+        files["metrics"] = write_metrics(folder, done.results)
+    return replace(done, files={**files, "tables": tables})
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -98,82 +81,18 @@ def write_metrics(folder: Path, results: Results) -> Path:
     kinds = {**dict.fromkeys(texts, pa.string()), "seed": pa.int64()}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     path = folder / runs.METRICS
-    partial = path.with_name(path.name + ".part")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
-    partial.replace(path)
+    with atomic(path) as partial:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
     return path
-
-
-def document(done: Finished) -> dict[str, Any]:
-    """A bench for ``--json``: groups, policies, scores with intervals, differences, files."""
-    results = done.results
-    return {
-        "complete": results.complete,
-        "seeds": list(results.seeds),
-        "groups": [group_document(results, group) for group in done.groups],
-        "files": {name: str(path) for name, path in done.files.items()},
-    }
-
-
-def group_document(results: Results, group: Group) -> dict[str, Any]:
-    """One group for ``--json``."""
-    return {
-        "title": group.title,
-        "oracle": {name: figure.mean for name, figure in group.oracle.items()},
-        "policies": [
-            {
-                **results.cell(row.key).to_dict(),
-                "label": row.label,
-                "front": row.front,
-                "seeds": len(results.seeds_of(row.key)),
-                "scores": {
-                    name: {"mean": f.mean, "half_width": f.half_width}
-                    for name, f in row.figures.items()
-                },
-            }
-            for row in group.rows
-        ],
-        "base": group.base,
-        "differences": [
-            {
-                "label": row.label,
-                "scores": {
-                    name: {
-                        "mean": d.mean,
-                        "half_width": d.half_width,
-                        "relative": d.relative,
-                        "verdict": d.verdict,
-                    }
-                    for name, d in row.differences.items()
-                },
-            }
-            for row in group.against
-        ],
-    }
 
 
 def _subtitle(results: Results) -> str:
     cells, seeds = len(results.cells), len(results.seeds)
-    how = described(results.cells[0])
+    how = results.cells[0].described()
     text = f"{cells} cells × {seeds} seeds, {how}"
     if results.complete:
         return text
     return f"{text}; interrupted after {results.done} of {cells * seeds} runs"
-
-
-def _text(found: Sequence[Group]) -> str:
-    from rich.console import Console
-
-    screen = Console(file=io.StringIO(), width=80, markup=False, emoji=False, highlight=False)
-    for group in found:
-        screen.print(group_table(group))
-        screen.print()
-        if group.against:
-            screen.print(against_table(group))
-            screen.print()
-    screen.print(FRONT)
-    text: str = screen.file.getvalue()  # type: ignore[attr-defined]
-    return text
 
 
 def _lines(results: Results, group: Group) -> Lines | None:
@@ -200,39 +119,86 @@ SAMPLES = 3  # cells that are timed for an estimate
 STARTUP = 2.0  # seconds until worker processes have loaded the simulator
 
 
-def create_folder(spec: BenchSpec, root: Path, *, command: str = "bench") -> Path:
-    """A new folder with the effective configuration; ``latest`` points at it from now on."""
-    runner.check(spec.cells, spec.seeds)
-    settings = spec.spark
-    on_spark = {} if settings is None else {"spark": scaled(spec.cells, settings)}
+def create_folder(
+    experiment: Experiment,
+    root: Path,
+    *,
+    command: str = "bench",
+    more: Mapping[str, Any] | None = None,
+) -> Path:
+    """A new folder with the effective configuration; ``latest`` points at it from now on.
+
+    ``more`` is what else its ``config.json`` says.
+    """
+    runner.check(experiment.cells, experiment.seeds)
     folder = runs.create(
         root,
-        spec.name,
+        experiment.name,
         {
             "penstock": __version__,
             "command": command,
-            "engine": spec.engine,
-            **on_spark,
-            "seeds": list(spec.seeds),
-            "journals": spec.journals,
-            "spec": spec.document,
-            "cells": [effective(cell) for cell in spec.cells],
+            "engine": experiment.engine,
+            **(more or {}),
+            "seeds": list(experiment.seeds),
+            "journals": experiment.journals,
+            "spec": experiment.document,
+            "cells": [effective(cell) for cell in experiment.cells],
         },
     )
     runs.point_latest(folder)
     return folder
 
 
-def resumed(folder: Path) -> BenchSpec:
-    """The bench that a folder was started with."""
-    results = Results.load(folder)
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    *,
+    workers: int | None = None,
+    way: Way | None = None,
+    progress: Progress = lambda done, total: None,
+    say: Callable[[str], None] = lambda line: None,
+    traces: bool = True,
+) -> Results:
+    """Run what a folder does not hold yet; all results.
+
+    workers, way, traces: as in ``runner.run``
+    progress: told the number of finished runs, and of all
+    say: told how to go on, if it is stopped
+    """
+    finished = 0
+
+    def report(done: int, total: int) -> None:
+        nonlocal finished
+        finished = done
+        progress(done, total)
+
+    try:
+        return runner.run(
+            experiment.cells,
+            experiment.seeds,
+            folder,
+            workers=workers,
+            way=way,
+            progress=report,
+            journals=experiment.journals,
+            traces=traces,
+        )
+    except (KeyboardInterrupt, PenstockError):
+        if finished and traces:
+            say(f"stopped after {finished} of {experiment.runs} runs; they are in {folder}")
+            say(f"go on with: penstock bench --resume {folder}")
+        raise
+
+
+def resumed(folder: Path, *, read: ReadCell = Cell.from_dict) -> Experiment:
+    """The experiment that a folder was started with; ``read`` makes a cell of its document."""
+    results = Results.load(folder, read=read)
     config = runs.read_config(folder / runs.CONFIG)
-    return BenchSpec(
+    return Experiment(
         name=str(config.get("name", folder.name)),
         cells=results.cells,
         seeds=results.seeds,
         journals=bool(config.get("journals", True)),
-        document={},
     )
 
 
@@ -257,20 +223,17 @@ def effective(cell: Cell) -> dict[str, Any]:
 
 
 def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> float:
-    """Wall-clock time of a bench; nothing is written.
+    """Wall-clock seconds of a simulated experiment: a few of its cells are timed here.
 
-    On Spark it follows from the spec; else a few of its cells are timed here.
+    Nothing is written.
     """
-    first = cells[0]
-    if first.engine == "spark" and first.spark is not None:
-        return wall_seconds(cells, seeds, first.spark)
     step = max(1, len(cells) // SAMPLES)
     sampled = cells[::step][:SAMPLES]
     run_cell(sampled[0], 0)  # load and compile
     cost = {cell.key: _timed(cell) / cell.minutes for cell in sampled}
     per_minute = sum(cost.values()) / len(cost)
     total = per_minute * sum(cell.minutes for cell in cells) * seeds
-    used = workers or runner.useful_workers(len(cells) * seeds, twin=first.twin is not None)
+    used = workers or runner.useful_workers(len(cells) * seeds, slow=cells[0].slow)
     return total / used + (STARTUP if used > 1 else 0.0)
 
 

@@ -146,10 +146,8 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     seeds = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     plural = "" if seeds == "1" else "s"
     note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
-    settings = cells[0].spark
-    if settings is not None:
-        where = "Spark" if cells[0].twin is None else "Spark's twin"
-        note += f"\non {where} in thesis time: {settings.speed:g} s of latency are 1 s on the clock"
+    for remark in cells[0].remarks():
+        note += f"\n{remark}"
     for cell in cells:
         if results.measured(cell.key, "forecast_error"):
             error = results.estimate(cell.key, "forecast_error")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ SCORES = "scores.jsonl"
 TRACES = "traces"
 
 Run = tuple[str, int]  # a cell's key and a seed
+ReadCell = Callable[[Mapping[str, Any]], Cell]  # a cell from its document
 
 
 class Results:
@@ -41,10 +42,10 @@ class Results:
         self._cells = {cell.key: cell for cell in cells}
 
     @classmethod
-    def load(cls, folder: Path) -> Results:
-        """The results in the folder of a bench."""
+    def load(cls, folder: Path, *, read: ReadCell = Cell.from_dict) -> Results:
+        """The results in the folder of an experiment; ``read`` makes a cell of its document."""
         document = read_cells(folder)
-        cells = [Cell.from_dict(cell) for cell in document["cells"]]
+        cells = [read(cell) for cell in document["cells"]]
         return cls(cells, document["seeds"], dict(read_scores(folder)), folder)
 
     @property

@@ -29,7 +29,7 @@ SAME_FIGURES = ("0.1.0",)  # earlier versions whose runs have the same figures a
 LARGEST_TASK = 8  # runs that a worker does before it reports
 TASKS_PER_WORKER = 8  # at least so many, so that no worker idles at the end
 RUNS_PER_WORKER = 12  # fewer are not worth starting another process
-TWINS_PER_WORKER = 2  # likewise, of runs on Spark's twin
+SLOW_PER_WORKER = 2  # likewise, of runs that take longer
 
 Progress = Callable[[int, int], None]  # finished runs, all runs
 Done = list[tuple[str, int, Scores]]
@@ -93,10 +93,10 @@ def run(
                     finished += 1
             report(finished, total)
 
-        twin = cells[0].twin is not None
-        way = way or _way(min(workers or useful_workers(left, twin=twin), len(tasks)))
+        useful = workers or useful_workers(left, slow=cells[0].slow)
+        way = way or _way(min(useful, len(tasks)))
         way(tasks, add)
-    return Results.load(folder)
+    return Results.load(folder, read=type(cells[0]).from_dict)
 
 
 def _way(workers: int) -> Way:
@@ -232,9 +232,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def useful_workers(runs: int, *, twin: bool = False) -> int:
-    """Processes that are worth starting for so many runs; those of a twin take longer."""
-    return max(1, min(cores(), runs // (TWINS_PER_WORKER if twin else RUNS_PER_WORKER)))
+def useful_workers(runs: int, *, slow: bool = False) -> int:
+    """Processes that are worth starting for so many runs, ``slow`` if each takes longer."""
+    return max(1, min(cores(), runs // (SLOW_PER_WORKER if slow else RUNS_PER_WORKER)))
 
 
 class Book:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.core.errors import InputError
+from penstock.history.files import atomic
 from penstock.simulator import Series
 from penstock.simulator.series import Floats
 
@@ -19,12 +20,16 @@ _POOL = "pool:"  # prefix of the arrays by pool in a file
 class Trace:
     """One figure per tick.
 
-    ``time`` seconds at the end of the tick · ``offered``, ``consumed`` records/s over the tick ·
-    ``slots`` of all pools, ``oracle`` what the oracle would have had (means over the tick) ·
-    ``latency`` mean queue time of the seconds in which the job was up, or of all of them where
-    it was down throughout · ``cpu`` mean share likewise · ``lag`` records at the end ·
-    ``down`` share of the tick in which the job stood still · ``pools`` slots by pool at the end
-    · ``actions`` times of the actions, in seconds.
+    time: seconds at the end of the tick
+    offered, consumed: records/s over the tick
+    slots: of all pools, the mean over the tick
+    oracle: what the oracle would have had
+    latency: mean queue time of the seconds in which the job was up, or of all if it never was
+    cpu: mean share likewise
+    lag: records at the end
+    down: share of the tick in which the job stood still
+    actions: times of the actions, in seconds
+    pools: slots by pool at the end
     """
 
     time: Floats
@@ -76,11 +81,8 @@ def save(trace: Trace, path: Path) -> None:
     """Write a trace as a compressed ``.npz`` file, at once or not at all."""
     arrays = {f.name: getattr(trace, f.name) for f in fields(trace) if f.name != "pools"}
     arrays |= {_POOL + name: values for name, values in trace.pools.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    with partial.open("wb") as file:
+    with atomic(path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, **arrays)
-    partial.replace(path)
 
 
 def load(path: Path) -> Trace:

@@ -9,13 +9,21 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from penstock.report import units
 from penstock.report.bench_tables import Figure, Group, Row
-from penstock.report.figure import BLUE, DPI, GREY, INK, POOLS, STYLE
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    INK,
+    POOLS,
+    STYLE,
+    new_figure,
+    save_figure,
+)
 
 PANEL = (7.0, 5.0)  # inches
 ACROSS = 2
@@ -29,14 +37,18 @@ MARKERS = "osD^vPX<>h"
 
 def draw(groups: Sequence[Group], path: Path, *, title: str) -> Path:
     """Draw the groups to a file; beyond 24 the rest is left to the page."""
+    return save_figure(figure_of(groups, title=title), path)
+
+
+def figure_of(groups: Sequence[Group], *, title: str) -> Canvas:
+    """A panel per group, at most 24: latency against slot-seconds."""
     shown = groups[:MOST_PANELS]
     across = min(ACROSS, max(1, len(shown)))
     down = max(1, math.ceil(len(shown) / across))
     looks = _looks(shown)
     with mpl.rc_context(STYLE):
         size = (PANEL[0] * across, PANEL[1] * down + 1.0)
-        canvas = Canvas(figsize=size, dpi=DPI, facecolor="white")
-        FigureCanvasAgg(canvas)
+        canvas = new_figure(*size)
         panels = canvas.subplots(down, across, squeeze=False)
         for number, axes in enumerate(panels.flat):
             if number < len(shown):
@@ -44,10 +56,7 @@ def draw(groups: Sequence[Group], path: Path, *, title: str) -> Path:
             else:
                 axes.set_axis_off()
         _headline(canvas, title, size, hidden=len(groups) - len(shown))
-        partial = path.with_name(path.name + ".part")
-        canvas.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
-    return path
+    return canvas
 
 
 def _looks(groups: Sequence[Group]) -> dict[str, tuple[str, str]]:

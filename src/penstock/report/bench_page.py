@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
+from penstock.history.files import write_text
 from penstock.report import units
 from penstock.report.bench_tables import (
     COMPARED,
@@ -23,6 +24,7 @@ from penstock.report.bench_tables import (
     versus_text,
 )
 from penstock.report.page import asset, script_json
+from penstock.report.table import Styled, Table
 
 # What is shown of every run: score, name, unit, factor.
 SCORES: Sequence[tuple[str, str, str, float]] = (
@@ -133,9 +135,7 @@ def write(
         css=asset("assets", "page.css"),
         js=asset("assets", "bench.js"),
     )
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text)
     return path
 
 
@@ -150,28 +150,24 @@ def _section(number: int, group: Group, lines: Lines | None) -> str:
         )
     return (
         f"<section><h2>{escape(group.title)} <small>{escape(group.note)}</small></h2>"
-        f'<div class="scroll"><table>{_head(group)}<tbody>{"".join(_rows(group))}</tbody></table>'
-        f'</div><p class="hint">{escape(FRONT)}</p>{_against(group)}{charts}</section>'
+        f'{_scores(group).html_table()}<p class="hint">{escape(FRONT)}</p>{_against(group)}'
+        f"{charts}</section>"
     )
 
 
-def _head(group: Group) -> str:
+def _scores(group: Group) -> Table:
+    """Every score that was measured; policies as columns."""
     labels = [f"{row.label} {MARK}" if row.front else row.label for row in group.rows]
-    names = "".join(f'<th class="num">{escape(label)}</th>' for label in (*labels, "oracle"))
-    return f"<thead><tr><th>Score</th>{names}</tr></thead>"
+    return Table(header=("Score", *labels, "oracle"), rows=tuple(_rows(group)))
 
 
-def _rows(group: Group) -> Iterable[str]:
+def _rows(group: Group) -> Iterable[tuple[str, ...]]:
     for score, name, unit, factor in SCORES:
         figures = [row.figures.get(score) for row in group.rows]
         if all(figure is None for figure in figures):
             continue
-        cells = "".join(
-            f'<td class="num">{escape(_text(figure, factor))}</td>'
-            for figure in (*figures, group.oracle.get(score))
-        )
-        small = f" <small>{escape(unit)}</small>" if unit else ""
-        yield f"<tr><td>{escape(name)}{small}</td>{cells}</tr>"
+        texts = (_text(figure, factor) for figure in (*figures, group.oracle.get(score)))
+        yield (Styled((f"{name} ", ""), (unit, "dim")) if unit else name, *texts)
 
 
 def _text(figure: Figure | None, factor: float) -> str:
@@ -184,20 +180,16 @@ def _text(figure: Figure | None, factor: float) -> str:
 def _against(group: Group) -> str:
     if not group.against:
         return ""
-    head = "".join(f'<th class="num">{escape(NAMES[score])}</th>' for score in COMPARED)
-    rows = "".join(
-        f"<tr><td>{escape(row.label)}</td>"
-        + "".join(
-            f'<td class="num">{escape(versus_text(row.differences.get(score)))}</td>'
-            for score in COMPARED
-        )
-        + "</tr>"
-        for row in group.against
+    table = Table(
+        header=("Policy", *(NAMES[score] for score in COMPARED)),
+        rows=tuple(
+            (row.label, *(versus_text(row.differences.get(score)) for score in COMPARED))
+            for row in group.against
+        ),
     )
     return (
         f"<details><summary>Differences from {escape(group.base)}, paired by seed; a tie where "
-        'the 95 % interval holds 0</summary><div class="scroll"><table><thead><tr><th>Policy</th>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div></details>"
+        f"the 95 % interval holds 0</summary>{table.html_table()}</details>"
     )
 
 

@@ -1,6 +1,6 @@
-"""The tables of a bench: one per pipeline and workload, policies as rows, mean ± half-width.
+"""The tables of a comparison: one per pipeline and workload, policies as rows, mean ± half-width.
 
-The values come from ``penstock.bench``; here they are only shown. All text is literal.
+The values come from the package ``comparison``; here they are only shown.
 """
 
 from __future__ import annotations
@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rich.table import Table
-from rich.text import Text
-
 from penstock.report import units
-from penstock.report.style import plain_table
+from penstock.report.table import Column, Styled, Table
 
 MARK = "*"
 FRONT = f"{MARK} no other policy here has both a lower latency and fewer slots"
@@ -67,7 +64,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class Score:
     """A score as a column: how it is called, and how its figures are written."""
 
     score: str
@@ -99,43 +96,54 @@ def mean_text(figure: Figure) -> str:
 
 
 COLUMNS = (
-    Column(score="slots_mean", name="slots", text=figure_text),
-    Column(score="latency_mean", name="latency s", text=figure_text),
-    Column(score="latency_p95", name="p95 s", text=figure_text),
-    Column(score="slo_seconds", name="late s", text=mean_text),
-    Column(score="actions", name="actions", text=figure_text),
-    Column(score="regret", name="regret", text=percent_text),
+    Score(score="slots_mean", name="slots", text=figure_text),
+    Score(score="latency_mean", name="latency s", text=figure_text),
+    Score(score="latency_p95", name="p95 s", text=figure_text),
+    Score(score="slo_seconds", name="late s", text=mean_text),
+    Score(score="actions", name="actions", text=figure_text),
+    Score(score="regret", name="regret", text=percent_text),
 )
 COMPARED = ("slots_mean", "latency_mean", "latency_p95", "actions")
 NAMES = {column.score: column.name for column in COLUMNS}
 
 
-def group_table(group: Group) -> Table:
+def group_table(group: Group, *, mark: str = MARK, oracle: str = "oracle") -> Table:
     """A group for a terminal of 80 columns; the oracle is the last row."""
-    table = plain_table(group.title, group.note, tight=True)
-    table.add_column("policy", no_wrap=True, max_width=22)
-    for column in COLUMNS:
-        table.add_column(column.name, justify="right", no_wrap=True)
-    for row in group.rows:
-        label = f"{row.label} {MARK}" if row.front else row.label
-        table.add_row(Text(label), *(Text(_cell(row.figures, c)) for c in COLUMNS))
-    oracle = [Text(_cell(group.oracle, c), style="dim") for c in COLUMNS]
-    table.add_row(Text("oracle", style="dim"), *oracle)
-    return table
+    rows = [
+        (f"{row.label} {mark}" if row.front else row.label, *_cells(row.figures))
+        for row in group.rows
+    ]
+    return Table(
+        title=group.title,
+        note=group.note,
+        header=(
+            Column(name="policy", width=22),
+            *(Column(name=column.name, right=True) for column in COLUMNS),
+        ),
+        rows=(*rows, (oracle, *_cells(group.oracle))),
+        faint=frozenset([len(rows)]),
+    )
 
 
 def against_table(group: Group) -> Table:
     """The differences from the first policy, seed by seed."""
-    table = plain_table(
-        f"against {group.base}", f"{group.title}; paired by seed, 95 % interval", tight=True
+    return Table(
+        title=f"against {group.base}",
+        note=f"{group.title}; paired by seed, 95 % interval",
+        header=(
+            Column(name="policy", width=18),
+            *(Column(name=NAMES[score], right=True) for score in COMPARED),
+        ),
+        rows=tuple(
+            (row.label, *(_verdict(row.differences.get(score)) for score in COMPARED))
+            for row in group.against
+        ),
     )
-    table.add_column("policy", no_wrap=True, max_width=18)
-    for score in COMPARED:
-        table.add_column(NAMES[score], justify="right", no_wrap=True)
-    for row in group.against:
-        texts = [versus_text(row.differences.get(score)) for score in COMPARED]
-        table.add_row(Text(row.label), *(_verdict(text) for text in texts))
-    return table
+
+
+def group_tables(group: Group, *, differences: bool = True) -> list[Table]:
+    """A group, and the differences in it if there are any."""
+    return [group_table(group), *([against_table(group)] if differences and group.against else [])]
 
 
 def versus_text(difference: Versus | None) -> str:
@@ -152,26 +160,16 @@ def versus_text(difference: Versus | None) -> str:
 
 def markdown(groups: Sequence[Group]) -> str:
     """The same tables as Markdown."""
-    return "\n\n".join(_markdown(group) for group in groups) + "\n"
+    return "\n".join(
+        group_table(group, mark=f"\\{MARK}", oracle="*oracle*").markdown() for group in groups
+    )
 
 
-def _markdown(group: Group) -> str:
-    rows = [("policy", *(c.name for c in COLUMNS))]
-    rows.append(("---", *("---:" for _ in COLUMNS)))
-    for row in group.rows:
-        label = f"{row.label} {MARK}" if row.front else row.label
-        rows.append((label, *(_cell(row.figures, c) for c in COLUMNS)))
-    rows.append(("*oracle*", *(_cell(group.oracle, c) for c in COLUMNS)))
-    lines = [f"| {' | '.join(_escape(cell) for cell in row)} |" for row in rows]
-    head = f"### {_escape(group.title)}\n\n{_escape(group.note)}\n\n"
-    return head + "\n".join(lines)
+def _cells(figures: Mapping[str, Figure]) -> tuple[str, ...]:
+    return tuple(_cell(figures, column) for column in COLUMNS)
 
 
-def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace(f" {MARK}", f" \\{MARK}")
-
-
-def _cell(figures: Mapping[str, Figure], column: Column) -> str:
+def _cell(figures: Mapping[str, Figure], column: Score) -> str:
     figure = figures.get(column.score)
     return units.UNKNOWN if figure is None else column.text(figure)
 
@@ -181,5 +179,6 @@ def _digits(value: float) -> int:
     return 0 if size >= 99.5 else 1 if size >= 9.95 else 2
 
 
-def _verdict(text: str) -> Text:
-    return Text(text, style="dim" if text.endswith("tie") else "bold")
+def _verdict(difference: Versus | None) -> str:
+    text = versus_text(difference)
+    return Styled((text, "dim" if text.endswith("tie") else "bold"))

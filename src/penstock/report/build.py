@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from penstock.history.journal import Entry
 from penstock.report import runs
+from penstock.report.series import ticks_of
 from penstock.report.summary import Summary, summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A run with its figures, and what was written."""
+    """A run with its figures, and what was written; ``metrics`` only where pyarrow is there."""
 
     run: runs.Run
     summary: Summary
-    metrics: Path
+    metrics: Path | None
     picture: Path
     page: Path
 
@@ -28,10 +33,43 @@ def finish(folder: Path, *, latest: bool = True) -> Finished:
     finished = Finished(
         run=run,
         summary=summarize(run.header, run.entries),
-        metrics=runs.write_metrics(folder, run.entries),
+        metrics=runs.write_metrics(folder, run.entries) if runs.can_write_metrics() else None,
         picture=figure.draw(run),
         page=page.write(run),
     )
     if latest:
         runs.point_latest(folder)
     return finished
+
+
+def run_document(summary: Summary, entries: Sequence[Entry]) -> dict[str, Any]:
+    """The figures and the changes of a run, as ``--json`` prints them."""
+    changes = [
+        {
+            "time": t.time,
+            "applied": t.decision.applied,
+            "pools": {p: [c.before, c.slots] for p, c in t.decision.changes.items()},
+            "reason": t.decision.proposal.reason,
+        }
+        for t in ticks_of(entries)
+        if t.news
+    ]
+    figures = {
+        **dataclasses.asdict(summary),
+        "slot_hours": summary.slot_hours,
+        "peak_saving_share": summary.peak_saving_share,
+        "limit_saving_share": summary.limit_saving_share,
+    }
+    return {"run": None, "summary": figures, "changes": changes}
+
+
+def finished_document(done: Finished) -> dict[str, Any]:
+    """The same with where it is."""
+    return {
+        **run_document(done.summary, done.run.entries),
+        "run": str(done.run.folder),
+        "page": str(done.page),
+        "picture": str(done.picture),
+        "metrics": None if done.metrics is None else str(done.metrics),
+        "ended_by": done.run.config.get("ended_by"),
+    }

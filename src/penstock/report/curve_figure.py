@@ -19,19 +19,25 @@ def draw(
     """Points with their intervals; the curve; what the smallest size times n would be."""
     import matplotlib as mpl
     import numpy as np
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
     from penstock.report import units
-    from penstock.report.figure import BLUE, DPI, GREY, ORANGE, STYLE, WIDTH
+    from penstock.report.figure import (
+        BLUE,
+        DPI,
+        GREY,
+        ORANGE,
+        STYLE,
+        WIDTH,
+        new_figure,
+        save_figure,
+    )
 
     sizes = [n for n, _, _ in points]
     first, base, _ = points[0]
     along = np.linspace(min(sizes), max(sizes), 100)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         axes = figure.subplots()
         axes.plot(along, along * base / first, color=GREY, lw=1.4, ls=":", label="linear")
         if curve is not None:
@@ -56,5 +62,4 @@ def draw(
         figure.text(0.012, 0.968, title, fontsize=23, fontweight="bold", va="top")
         figure.text(0.012, 0.905, subtitle, fontsize=14, color="#52606d", va="top")
         figure.subplots_adjust(left=0.075, right=0.985, top=0.85, bottom=0.1)
-        figure.savefig(path, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, path)

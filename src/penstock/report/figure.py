@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from penstock.history.files import atomic
 from penstock.report import units
 from penstock.report.runs import PICTURE, Run
 from penstock.report.series import Tick, pools_of, ticks_of, view_top
@@ -44,11 +45,28 @@ _Of = Callable[[Tick], float | None]
 
 def draw(run: Run, path: Path | None = None) -> Path:
     """Draw a run as ``report.png`` in its folder, or to another path."""
-    path = path or run.folder / PICTURE
+    return save_figure(figure_of(run), path or run.folder / PICTURE)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches; to be filled within ``mpl.rc_context(STYLE)``."""
+    figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write a figure as a PNG file, whole or not at all."""
+    with mpl.rc_context(STYLE), atomic(path) as partial:
+        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
+    return path
+
+
+def figure_of(run: Run) -> Figure:
+    """Load and throughput, lag and latency, and the slots of a run over time."""
     ticks = ticks_of(run.entries)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         panels = figure.subplots(3, 1, sharex=True, gridspec_kw={"height_ratios": (4, 3, 4)})
         unit, label = _time_unit(ticks)
         times = [t.time / unit for t in ticks]
@@ -60,10 +78,7 @@ def draw(run: Run, path: Path | None = None) -> Path:
             panels[2].set_xlim(times[0], times[-1])
         _headline(figure, run, summarize(run.header, run.entries))
         figure.subplots_adjust(left=0.055, right=0.985, top=0.85, bottom=0.075, hspace=0.3)
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
-    return path
+    return figure
 
 
 def _headline(figure: Figure, run: Run, summary: Summary) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from penstock import __version__
 from penstock.core.codec import to_json
 from penstock.core.model import Rescale
+from penstock.history.files import write_text
 from penstock.report import units
 from penstock.report.runs import PAGE, Run
 from penstock.report.series import Tick, guards_of, pools_of, sizes, ticks_of, view_top
@@ -24,9 +25,7 @@ from penstock.report.titles import subtitle, title
 def write(run: Run, path: Path | None = None) -> Path:
     """Write the page of a run as ``report.html`` in its folder, or to another path."""
     path = path or run.folder / PAGE
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(render(run), encoding="utf-8")
-    partial.replace(path)
+    write_text(path, render(run))
     return path
 
 

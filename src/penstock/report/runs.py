@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -28,6 +29,7 @@ from typing import Any
 from penstock.core.errors import InputError
 from penstock.core.loop import Decision, State
 from penstock.core.model import OperatorSeen
+from penstock.history.files import atomic, write_text
 from penstock.history.journal import Entry, Header, Journal, read
 
 CONFIG = "config.json"
@@ -169,6 +171,11 @@ def find(name: str, root: Path = Path("runs")) -> Path:
     return runs[-1]
 
 
+def can_write_metrics() -> bool:
+    """Whether pyarrow is installed; a run is whole without its table of measurements."""
+    return find_spec("pyarrow") is not None
+
+
 def write_metrics(folder: Path, entries: Sequence[Entry]) -> Path:
     """``metrics.parquet``: one row per tick and operator; what was not measured is null."""
     import pyarrow as pa
@@ -180,9 +187,8 @@ def write_metrics(folder: Path, entries: Sequence[Entry]) -> Path:
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     rows = [row for entry in entries for row in _rows(entry.decision)]
     path = folder / METRICS
-    partial = folder / f"{METRICS}.part"
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
-    partial.replace(path)
+    with atomic(path) as partial:
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), partial)
     return path
 
 
@@ -206,10 +212,8 @@ def _note_end(path: Path, error: BaseException) -> None:
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    partial = path.with_name(path.name + ".part")
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(path)
+    write_text(path, text + "\n")
 
 
 def _rows(decision: Decision) -> Iterator[dict[str, Any]]:

@@ -56,11 +56,9 @@ def draw(samples: Sequence[Sample], path: Path, title: str, subtitle: str = "") 
     Where a point stands for many cells, a band shows the lowest to the highest of them.
     """
     import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    from penstock.report.figure import BLUE, DPI, GREY, INK, STYLE, WIDTH
+    from penstock.report.figure import BLUE, DPI, GREY, INK, STYLE, WIDTH, new_figure, save_figure
 
     unit, name = _time_unit(samples[0].seconds)
     several = len(samples) > 1
@@ -71,8 +69,7 @@ def draw(samples: Sequence[Sample], path: Path, title: str, subtitle: str = "") 
     means = np.add.reduceat(rates, first, axis=1) / np.diff(np.append(first, rates.shape[1]))
     times = np.append(first * samples[0].cell, samples[0].seconds) / unit
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         axes = figure.subplots()
         for row in means if several else ():
             axes.plot(times, _held(row), drawstyle="steps-post", color=GREY, lw=0.8, alpha=0.5)
@@ -99,13 +96,10 @@ def draw(samples: Sequence[Sample], path: Path, title: str, subtitle: str = "") 
         figure.text(0.012, 0.968, what, fontsize=23, fontweight="bold", va="top")
         figure.text(0.012, 0.905, subtitle, fontsize=14, color="#52606d", va="top")
         figure.subplots_adjust(left=0.075, right=0.985, top=0.84, bottom=0.105)
-        partial = path.with_name(path.name + ".part")
-        try:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror})") from None
-    partial.replace(path)
-    return path
+    try:
+        return save_figure(figure, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _held(values: Floats) -> Floats:

@@ -11,18 +11,16 @@ import numpy as np
 from penstock.core.errors import InputError, unknown
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
 from penstock.simulator import kernel as k
-from penstock.simulator.actions import Actions
 from penstock.simulator.inflow import cumulative
+from penstock.simulator.seconds import SecondsEngine, generator, speed_noise
 from penstock.simulator.series import OperatorTotals, Series, Totals
 from penstock.simulator.spec import FluidSpec
 from penstock.workloads.patterns import Pattern
 
 NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
-BEFORE = 15  # seconds before an action that its throughput is compared with
-SLOWEST = 0.1  # capacity noise never takes an operator below this share of its speed
 
 
-class FluidEngine:
+class FluidEngine(SecondsEngine):
     """A simulated pipeline of ``seconds`` seconds under an offered load.
 
     ``pattern`` is divided among the sources by ``spec.source_shares``, or gives each source its
@@ -42,17 +40,12 @@ class FluidEngine:
         seconds: int,
         seed: int = 0,
     ) -> None:
-        if seconds < 1 or seconds != int(seconds):
-            raise InputError(f"seconds {seconds} must be a whole number ≥ 1")
-        if seed < 0:
-            raise InputError(f"seed {seed} must be ≥ 0")
+        rows = k.POOL_ROWS + len(spec.pipeline.pools)
+        super().__init__(seconds=seconds, rows=rows, seed=seed, profile=spec.profile)
         self.spec = spec
-        self.seconds = int(seconds)
         self._names = spec.pipeline.order
         self._pool_names = spec.pipeline.pools
         self._pool_rows = {pool: row for row, pool in enumerate(self._pool_names)}
-        self._now = self._seen = 0
-        self._asked = 0.0
         self._build(pattern)
         self._draw(seed)
         self._show_pools()
@@ -107,28 +100,17 @@ class FluidEngine:
         self._arrivals = cumulative(spec, pattern, self.seconds)
         self._state = np.zeros((n, k.STATE_COLUMNS))
         self._sums = np.zeros((n, k.SUM_COLUMNS))
-        self._series = np.zeros((k.POOL_ROWS + m, self.seconds))
-        self._delivered = self._series[k.DELIVERED]
         self._readings = np.empty((n, k.READINGS))
         self._is_source = [row >= 0 for row in self._kind[:, k.SOURCE].tolist()]
 
     def _draw(self, seed: int) -> None:
-        """All noise of the run; one generator per use, so that none disturbs another."""
-        spec = self.spec
-        speed, metrics, costs = (np.random.default_rng([seed, use]) for use in range(3))
+        """All noise of the run."""
         shape = (len(self._names), self.seconds)
-        if spec.capacity_noise:
-            noise = speed.standard_normal(shape)
-            k.ar1(noise, spec.noise_memory)
-            noise *= spec.capacity_noise
-            noise += 1.0
-            self._noise = np.maximum(noise, SLOWEST, out=noise)
-        else:
-            self._noise = np.ones(shape)
-        self._metric_rng = metrics
+        share, memory = self.spec.capacity_noise, self.spec.noise_memory
+        self._noise = speed_noise(seed, shape, share=share, memory=memory)
+        self._metric_rng = generator(seed, 1)
         self._metric_noise = np.zeros((NOISE_BLOCK, shape[0], k.NOISES))
         self._observed = 0
-        self._actions = Actions(spec.profile, costs)
 
     def observe(self) -> Snapshot:
         """Averages over the window since the last observation.
@@ -136,8 +118,7 @@ class FluidEngine:
         Lag and slots are those of this moment. Shares, CPU and buffer use are averaged over the
         time the job was up; rates over the whole window.
         """
-        window = self._now - self._seen
-        self._seen = self._now
+        window = self._window()
         operators = self._operators(float(window)) if window else self._unmeasured()
         return Snapshot(
             time=float(self._now),
@@ -214,19 +195,7 @@ class FluidEngine:
             if change.cpu_share is not None:
                 row[k.CPU_SHARE] = change.cpu_share
             sizes[pool] = int(row[k.SLOTS]), change.slots
-        now = self._now
-        delivered = self._delivered[max(0, now - BEFORE) : now]
-        rate = float(delivered.mean()) if now else 0.0
-        state = float(self._state[:, k.STATE].sum())
-        self._stop(self._actions.ask(now, sizes, rate, state))
-        self._put_in_force()
-
-    def _stop(self, downtime: float) -> None:
-        whole = self._now + int(downtime)
-        down = self._series[k.DOWN]
-        down[self._now : whole] = 1.0
-        if whole < self.seconds:
-            down[whole] = max(down[whole], downtime - int(downtime))
+        self._change(sizes, state=float(self._state[:, k.STATE].sum()))
 
     def _put_in_force(self) -> None:
         for pool, slots in self._actions.due(self._now).items():
@@ -240,51 +209,29 @@ class FluidEngine:
             for pool, row in zip(self._pool_names, self._pools, strict=True)
         }
 
-    def advance(self, seconds: float) -> bool:
-        """Simulate; false when more was asked for than the run has left."""
-        if not (math.isfinite(seconds) and seconds >= 0):
-            raise InputError(f"cannot advance by {seconds} s; it must be a finite number ≥ 0")
-        self._asked += seconds
-        wanted = int(self._asked + 1e-6)
-        target = min(wanted, self.seconds)
-        while self._now < target:
-            until = min(target, self._actions.next_event)
-            k.advance(
-                self._ends,
-                self._edges,
-                self._kind,
-                self._fixed,
-                self._log,
-                self._pools,
-                self._state,
-                self._sums,
-                self._arrivals,
-                self._noise,
-                self._series,
-                self._now,
-                until,
-            )
-            self._now = until
-            if until == self._actions.next_event:
-                self._put_in_force()
-        return wanted <= self.seconds
+    def _run(self, until: int) -> None:
+        k.advance(
+            self._ends,
+            self._edges,
+            self._kind,
+            self._fixed,
+            self._log,
+            self._pools,
+            self._state,
+            self._sums,
+            self._arrivals,
+            self._noise,
+            self._series,
+            self._now,
+            until,
+        )
 
     @property
     def series(self) -> Series:
         """Every second simulated so far."""
         rows = self._series[:, : self._now]
-        return Series(
-            offered=rows[k.OFFERED],
-            consumed=rows[k.CONSUMED],
-            delivered=rows[k.DELIVERED],
-            lag=rows[k.LAG],
-            queue_latency=rows[k.QUEUE_LATENCY],
-            latency=rows[k.LATENCY],
-            down=rows[k.DOWN],
-            cpu=rows[k.CPU],
-            expired=rows[k.LOST],
-            slots={pool: rows[k.POOL_ROWS + i] for i, pool in enumerate(self._pool_names)},
-        )
+        slots = {pool: rows[k.POOL_ROWS + i] for i, pool in enumerate(self._pool_names)}
+        return self._series_of(expired=rows[k.LOST], slots=slots)
 
     def totals(self) -> Totals:
         """Where all records are that have arrived so far."""

@@ -15,12 +15,16 @@ Floats = npt.NDArray[np.float64]
 class Series:
     """One figure per simulated second; views, not copies.
 
-    ``offered``, ``consumed`` (by the sources), ``delivered`` (to the operators that nothing
-    follows): records in that second · ``lag`` records waiting in front of the sources at its end
-    · ``queue_latency`` seconds that the record at the head of the queue has waited at its end ·
-    ``latency`` mean seconds from arrival to delivery · ``down`` share of the second in which the
-    job stood still · ``cpu`` mean share of their CPU that all slots used · ``expired`` records
-    that the log in front of the sources dropped · ``slots`` by pool.
+    offered: records that came in that second
+    consumed: records that the sources took
+    delivered: records that reached the operators that nothing follows
+    lag: records waiting in front of the sources at its end
+    queue_latency: seconds that the record at the head of the queue has waited at its end
+    latency: mean seconds from arrival to delivery
+    down: share of the second in which the job stood still
+    cpu: mean share of their CPU that all slots used
+    expired: records that the log in front of the sources dropped
+    slots: by pool
 
     In a second in which nothing is delivered, ``latency`` repeats ``queue_latency``; weight by
     ``delivered`` to leave such seconds out.

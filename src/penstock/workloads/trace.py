@@ -34,7 +34,7 @@ class Trace(Piecewise):
     unless given. A missing row is an error unless ``fill`` is ``zero`` or ``last``.
     """
 
-    file: str = "taxi"
+    file: str = dataclasses.field(default="taxi", kw_only=False)
     scale: float = 1.0
     speed: float = 1.0
     repeat: bool = False

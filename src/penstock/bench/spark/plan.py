@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.bench.cell import SparkCell, spark_cells
 from penstock.compare.cell import Cell
 from penstock.compare.groups import policy_label
-from penstock.lab.rig.allocation import TIMEOUTS, allocation_of
+from penstock.lab.rig.allocation import TIMEOUTS
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.report import units
 
@@ -21,12 +22,12 @@ SESSION = 12.0  # seconds: another kind of session
 WARM_UP = 20.0  # seconds: the first run of a query in it
 
 
-def wall_seconds(cells: Sequence[Cell], seeds: int, settings: SparkSettings) -> float:
+def wall_seconds(cells: Sequence[SparkCell], seeds: int, settings: SparkSettings) -> float:
     """About how long a bench takes; known before it begins, as time is compressed by a factor."""
     run = sum(settings.clock(cell.seconds) + BETWEEN for cell in cells) * seeds
     checks = CHECK * len(cells) if settings.check else 0.0
     queries = len({cell.query for cell in cells})
-    kinds = len({None, *map(allocation_of, cells)})
+    kinds = len({None, *(cell.allocation() for cell in cells)})
     sessions = (kinds - 1) * seeds * (SESSION + WARM_UP * queries)
     measured = (MEASURE + AGAIN * (seeds - 1)) * queries
     return START + measured + run + checks + sessions
@@ -45,7 +46,7 @@ def query_times(query: str) -> dict[str, float]:
     return times.get(query, {})
 
 
-def thesis_times(cells: Sequence[Cell]) -> dict[str, float]:
+def thesis_times(cells: Sequence[SparkCell]) -> dict[str, float]:
     """Every time that is compressed by the speed, by name, in thesis seconds."""
     found: dict[str, float] = {}
     for cell in cells:
@@ -59,14 +60,14 @@ def thesis_times(cells: Sequence[Cell]) -> dict[str, float]:
     return found
 
 
-def timeouts(cells: Sequence[Cell]) -> dict[str, dict[str, tuple[float, float]]]:
+def timeouts(cells: Sequence[SparkCell]) -> dict[str, dict[str, tuple[float, float]]]:
     """Those of Spark's own allocation, by policy and name: thesis seconds, and what Spark is told.
 
     It takes whole seconds, at least 1, so they are not compressed by exactly the speed.
     """
     found: dict[str, dict[str, tuple[float, float]]] = {}
     for cell in cells:
-        allocation = allocation_of(cell)
+        allocation = cell.allocation()
         if allocation is not None:
             given, told = cell.create_policy(), allocation.settings
             both = {name: (getattr(given, name), getattr(told, name)) for name in TIMEOUTS}
@@ -74,7 +75,13 @@ def timeouts(cells: Sequence[Cell]) -> dict[str, dict[str, tuple[float, float]]]
     return found
 
 
-def scaled(cells: Sequence[Cell], settings: SparkSettings) -> dict[str, Any]:
+def spark_config(cells: Sequence[Cell]) -> dict[str, Any]:
+    """What ``config.json`` says of cells on Spark or its twin; empty for others."""
+    found = spark_cells(cells)
+    return {"spark": scaled(found, found[0].spark)} if found else {}
+
+
+def scaled(cells: Sequence[SparkCell], settings: SparkSettings) -> dict[str, Any]:
     """The settings, and every time of thesis and clock; for the configuration of a run."""
     return {
         **dataclasses.asdict(settings),
@@ -91,7 +98,7 @@ def scaled(cells: Sequence[Cell], settings: SparkSettings) -> dict[str, Any]:
     }
 
 
-def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
+def plan_lines(cells: Sequence[SparkCell], settings: SparkSettings) -> list[str]:
     """The scaled figures for a person, in 80 columns."""
     speed, slo = settings.speed, cells[0].slo
     share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
@@ -125,7 +132,7 @@ def plan_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
     return lines
 
 
-def _twin_lines(cells: Sequence[Cell]) -> list[str]:
+def _twin_lines(cells: Sequence[SparkCell]) -> list[str]:
     """What each query can do, and where that is from."""
     lines = []
     for query, twin in {cell.query: cell.twin for cell in cells if cell.twin}.items():
@@ -138,7 +145,7 @@ def _twin_lines(cells: Sequence[Cell]) -> list[str]:
     return lines
 
 
-def _timeout_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
+def _timeout_lines(cells: Sequence[SparkCell], settings: SparkSettings) -> list[str]:
     lines = []
     for policy, both in timeouts(cells).items():
         lines += [f"{policy}: Spark takes whole seconds on the clock, at least 1:"]
@@ -147,18 +154,3 @@ def _timeout_lines(cells: Sequence[Cell], settings: SparkSettings) -> list[str]:
             exact = told == settings.clock(thesis)
             lines += [line if exact else f"{line}, {told * settings.speed:g} s of thesis time"]
     return lines
-
-
-def described(cell: Cell) -> str:
-    """How a cell runs, for the subtitle of a report.
-
-    >>> described(Cell(key="a", query="q1", workload="cosine", policy="ds2"))
-    'simulated'
-    """
-    settings = cell.spark
-    if settings is None:
-        return "simulated"
-    where = "on Spark" if cell.twin is None else "on Spark's twin, simulated"
-    where += " over Kafka" if settings.source == KAFKA else ""
-    share = "" if settings.cpu_share is None else f" of {settings.cpu_share:g} of a core"
-    return f"{where}, one minute = {settings.minute:g} s, {settings.slots} executors{share}"

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from penstock.bench.cell import SparkCell
 from penstock.compare import trace as traces
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import CellRun
 from penstock.compare.results import SCORES, TRACES, read_scores
 from penstock.compare.runner import JOURNALS, Book, begin, check
 from penstock.core.errors import InputError, MissingError
-from penstock.lab.rig.allocation import Allocation, allocation_of
+from penstock.lab.rig.allocation import Allocation
 
 ATTEMPTS = 2
 
@@ -32,7 +33,7 @@ class Failure:
 class Worker(Protocol):
     """What runs a cell: Spark, or a stand-in for it."""
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
         """Run a cell once; ``first`` whether it is the first seed."""
         ...
 
@@ -42,13 +43,13 @@ class Worker(Protocol):
 
 
 def run(
-    cells: Sequence[Cell],
+    cells: Sequence[SparkCell],
     seeds: Sequence[int],
     folder: Path,
     worker: Worker,
     *,
     journals: bool = True,
-    finished: Callable[[Cell, int], None] = lambda cell, seed: None,
+    finished: Callable[[SparkCell, int], None] = lambda cell, seed: None,
     failed: Callable[[Failure, bool], None] = lambda failure, again: None,
 ) -> list[Failure]:
     """Run what ``folder`` does not hold yet; the runs that failed twice.
@@ -68,7 +69,7 @@ def run(
         for seed in seeds:
             for cell in by_session(cells, kind):
                 if (cell.key, seed) not in done:
-                    kind = allocation_of(cell)
+                    kind = cell.allocation()
                     first = seed == seeds[0]
                     name = cell.key if first else f"{cell.key}-seed{seed}"
                     journal = folder / JOURNALS / f"{name}.jsonl" if journals else None
@@ -83,20 +84,20 @@ def run(
     return failures
 
 
-def by_session(cells: Sequence[Cell], kind: Allocation | None) -> list[Cell]:
+def by_session(cells: Sequence[SparkCell], kind: Allocation | None) -> list[SparkCell]:
     """The cells of each kind of session together: first of this kind, else in the order given."""
-    kinds = list(dict.fromkeys([kind, *map(allocation_of, cells)]))
-    return sorted(cells, key=lambda cell: kinds.index(allocation_of(cell)))
+    kinds = list(dict.fromkeys([kind, *(cell.allocation() for cell in cells)]))
+    return sorted(cells, key=lambda cell: kinds.index(cell.allocation()))
 
 
 def _attempt(
-    cell: Cell,
+    cell: SparkCell,
     seed: int,
     journal: Path | None,
     worker: Worker,
     first: bool,
     failed: Callable[[Failure, bool], None],
-) -> Outcome | Failure:
+) -> CellRun | Failure:
     """Run a cell, and once more if it fails. What cannot get better is raised at once."""
     for number in range(1, ATTEMPTS + 1):
         try:

@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.spark.compressed import Notes, Watch, act, outcome_of, window_of
-from penstock.bench.spark.load import load_of
-from penstock.bench.spark.thesis_time import Scale
-from penstock.compare.cell import Cell, Outcome
+from penstock.bench.cell import SparkCell
+from penstock.bench.compressed.load import load_of
+from penstock.bench.compressed.run import RunRecord, Watch, act, scored, window_of
+from penstock.bench.compressed.thesis_time import Scale
+from penstock.compare.cell import CellRun
 from penstock.core.errors import EngineError
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.queries import nexmark
 from penstock.lab.rig import capacity
-from penstock.lab.rig.allocation import allocation_of
 from penstock.lab.rig.capacity import events_of, query_settings
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities
 from penstock.lab.rig.ending import final_moment
@@ -53,10 +53,10 @@ class SparkWorker:
         self._rig = Rig(settings, servers=servers, say=say)
         self._paced: set[tuple[str, int]] = set()  # queries and seeds
 
-    def run(self, cell: Cell, seed: int, *, journal: Path | None, first: bool) -> Outcome:
+    def run(self, cell: SparkCell, seed: int, *, journal: Path | None, first: bool) -> CellRun:
         """Run a cell once; the first seed is checked if the settings say so."""
         known = self._capacity(cell.query)
-        kind = allocation_of(cell)
+        kind = cell.allocation()
         self._rig.use(kind)
         capacity.warm_up(self._rig, cell.query, known)
         if kind is None and not first:
@@ -116,14 +116,14 @@ LOOK = 0.3  # seconds between two looks at the last batch
 
 def run_on_spark(
     rig: Rig,
-    cell: Cell,
+    cell: SparkCell,
     seed: int,
     capacity: Capacity,
     *,
     journal: Path | None,
     check: bool,
     watch: Watch,
-) -> Outcome:
+) -> CellRun:
     """Run a cell once: scores and trace in thesis time.
 
     ``check`` whether to compare the streamed result with a batch run over the same events.
@@ -142,7 +142,7 @@ def run_on_spark(
         start=start,
         seconds=settings.clock(cell.seconds),
     )
-    notes = Notes(cell, seed, scale, journal=journal, watch=watch)
+    run = RunRecord(cell, seed, scale, journal=journal, watch=watch)
     query, times = nexmark.QUERIES[cell.query], query_settings(settings)
     answer: nexmark.Comparison | None = None
     with rig.folder() as folder, rig.feed.topics(query, events) as topics:
@@ -156,8 +156,8 @@ def run_on_spark(
             name=cell.key,
             topics=topics,
         )
-        with stopping(running), contextlib.closing(notes.recording):
-            _act(rig, running, notes)
+        with stopping(running), contextlib.closing(run.recording):
+            _act(rig, running, run)
             if check:
                 rig.say(f"{cell.key}: waiting until its result is complete…")
                 with full_speed(rig.cluster):
@@ -168,8 +168,8 @@ def run_on_spark(
                 answer = nexmark.compare(
                     rig.session(), query, events, times, folder=folder, until=until
                 )
-    notes.recording.keep()
-    outcome = outcome_of(load, capacity, notes)
+    run.recording.keep()
+    outcome = scored(load, capacity, run)
     checked = {
         "missing": None if answer is None else float(answer.missing),
         "surplus": None if answer is None else float(answer.surplus),
@@ -177,45 +177,45 @@ def run_on_spark(
     return replace(outcome, scores={**outcome.scores, **checked})
 
 
-def _act(rig: Rig, running: Any, notes: Notes) -> None:
+def _act(rig: Rig, running: Any, run: RunRecord) -> None:
     """Let the policy act, or watch Spark act, and wait for the last batch."""
     spark = rig.session()
-    window = window_of(notes.cell, rig.settings)
+    window = window_of(run.cell, rig.settings)
     engine = SparkEngine(spark, window=window, cluster=rig.cluster)
     log = ProgressLog()
 
     def alive() -> None:
         if not running.isActive:
-            raise EngineError(f"{notes.cell.key}: the query stopped: {running.exception()}")
+            raise EngineError(f"{run.cell.key}: the query stopped: {running.exception()}")
 
     engine.attach()
     log.attach(spark)
     try:
-        act(engine, notes, before=alive, after=lambda: _collect(log, notes))
-        notes.executors = rig.executors()
-        _finish_batch(running, log, notes)
+        act(engine, run, before=alive, after=lambda: _collect(log, run))
+        run.executors = rig.executors()
+        _finish_batch(running, log, run)
     finally:
         log.detach(spark)
         engine.detach()
 
 
-def _collect(log: ProgressLog, notes: Notes) -> None:
+def _collect(log: ProgressLog, run: RunRecord) -> None:
     """The batches that have ended since the last call."""
     for batches in log.queries().values():
-        notes.collect(b for b in batches if b.query == notes.cell.key)
+        run.collect(b for b in batches if b.query == run.cell.key)
 
 
-def _finish_batch(running: Any, log: ProgressLog, notes: Notes) -> None:
+def _finish_batch(running: Any, log: ProgressLog, run: RunRecord) -> None:
     """Wait until every batch that was planned during the load has said what it took."""
-    end = notes.scale.start + notes.cell.seconds / notes.scale.speed
+    end = run.scale.start + run.cell.seconds / run.scale.speed
     deadline = time.monotonic() + LAST_BATCH
     while time.monotonic() < deadline:
         idle = not running.status["isTriggerActive"]
         running.awaitTermination(LOOK)
-        _collect(log, notes)
-        if idle or any(start >= end for start in notes.batches):
+        _collect(log, run)
+        if idle or any(start >= end for start in run.batches):
             return
     raise EngineError(
-        f"{notes.cell.key}: the last batch took more than {LAST_BATCH:.0f} s; the load is too "
+        f"{run.cell.key}: the last batch took more than {LAST_BATCH:.0f} s; the load is too "
         "high for so few executors. Set a lower peak"
     )

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from penstock.compare.cell import EngineName
+from penstock.bench.cell import EngineName
 from penstock.core.errors import InputError, unknown
 from penstock.lab.clusters.standalone.spec import ClusterSpec
 from penstock.lab.rig.settings import SparkSettings

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from penstock.bench.specs import tables
+from penstock.bench.cell import SparkCell
+from penstock.bench.specs import toml_tables
 from penstock.bench.specs.spark_table import TABLE as SPARK
 from penstock.bench.specs.spark_table import engine_of, engine_settings
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.twin.twin import Twin
-from penstock.compare.cell import Cell, EngineName
+from penstock.compare.cell import Cell
 from penstock.compare.check import check_cell
+from penstock.compare.experiment import Experiment, seed_range
 from penstock.compare.groups import key_of, policy_label
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
@@ -91,31 +93,7 @@ _TOP = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchSpec:
-    """A bench that can run: its cells, its seeds, and the document it was made from.
-
-    ``journals`` whether the first seed of each cell writes every decision down.
-    """
-
-    name: str
-    cells: tuple[Cell, ...]
-    seeds: tuple[int, ...]
-    journals: bool
-    document: Mapping[str, Any]
-
-    @property
-    def spark(self) -> SparkSettings | None:
-        """How all of its cells run on Spark or its twin; ``None`` if simulated otherwise."""
-        return self.cells[0].spark if self.cells else None
-
-    @property
-    def engine(self) -> EngineName:
-        """What all of its cells run on."""
-        return self.cells[0].engine if self.cells else "simulated"
-
-
-def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
+def load(path: Path, *, seeds: int | None = None) -> Experiment:
     """The bench in a file; ``seeds`` replaces the file's."""
     file = TomlFile.read(path)
     document = file.document
@@ -124,7 +102,7 @@ def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
     name = _typed(file, "name", str, "a text", path.stem)
     chosen = _seeds(file) if seeds is None else seed_range(seeds, "--seeds")
     cells = _cells(file, settings)
-    return BenchSpec(
+    return Experiment(
         name=name or path.stem,
         cells=cells,
         seeds=chosen,
@@ -134,35 +112,34 @@ def load(path: Path, *, seeds: int | None = None) -> BenchSpec:
 
 
 def _cells(file: TomlFile, settings: SparkSettings | None) -> tuple[Cell, ...]:
-    profiles, guards = tables.profiles(file), _guards(file, settings)
+    profiles, guards = toml_tables.profiles(file), _guards(file, settings)
     period, slo = _duration(file, "period", 15.0), _duration(file, "slo", 60.0)
-    pipelines = tables.pipelines(file)
+    pipelines = toml_tables.pipelines(file)
     doubles = twins(file, settings, [part.value["query"] for part in pipelines])
     cells: list[Cell] = []
     keys: set[str] = set()
     for pipeline, workload, profile, (limits, limits_label), policy in itertools.product(
         pipelines,
-        tables.workloads(file),
+        toml_tables.workloads(file),
         profiles,
         guards,
-        tables.named(file, "policy", POLICIES),
+        toml_tables.named(file, "policy", POLICIES),
     ):
         try:
-            cell = Cell(
-                key="new",
+            fields: dict[str, Any] = {
+                "key": "new",
                 **pipeline.value,
-                workload=workload.value["name"],
-                workload_parameters=workload.value["parameters"],
-                minutes=workload.value["minutes"],
-                profile=profile,
-                guards=limits,
-                policy=policy.value["name"],
-                policy_parameters=policy.value["parameters"],
-                period=period,
-                slo=slo,
-                spark=settings,
-                twin=doubles.get(pipeline.value["query"]),
-            )
+                "workload": workload.value["name"],
+                "workload_parameters": workload.value["parameters"],
+                "minutes": workload.value["minutes"],
+                "profile": profile,
+                "guards": limits,
+                "policy": policy.value["name"],
+                "policy_parameters": policy.value["parameters"],
+                "period": period,
+                "slo": slo,
+            }
+            cell = _cell(fields, settings, doubles.get(pipeline.value["query"]))
             check_cell(cell)
         except InputError as error:
             _blame(file, error, {"pipeline": pipeline, "workload": workload, "policy": policy})
@@ -177,8 +154,14 @@ def _cells(file: TomlFile, settings: SparkSettings | None) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
+def _cell(fields: dict[str, Any], settings: SparkSettings | None, twin: Twin | None) -> Cell:
+    if settings is None:
+        return Cell(**fields)
+    return SparkCell(**fields, spark=settings, twin=twin)
+
+
 def _guards(file: TomlFile, settings: SparkSettings | None) -> list[tuple[Guards, str]]:
-    given = tables.guards(file)
+    given = toml_tables.guards(file)
     if settings is None:
         return given
     try:
@@ -187,7 +170,9 @@ def _guards(file: TomlFile, settings: SparkSettings | None) -> list[tuple[Guards
         file.fail(f"{error}; slots = {settings.slots} is the maximum here", Place(key="guards"))
 
 
-def _blame(file: TomlFile, error: InputError, parts: Mapping[str, tables.Part]) -> NoReturn:
+def _blame(
+    file: TomlFile, error: InputError, parts: Mapping[str, toml_tables.SpecTable]
+) -> NoReturn:
     """Raise an error again with the line of the key it is about."""
     text = str(error)
     about: str = getattr(error, "about", "")
@@ -233,13 +218,6 @@ def _seeds(file: TomlFile) -> tuple[int, ...]:
             Place(key="seeds"),
         )
     return tuple(value)
-
-
-def seed_range(value: Any, what: str) -> tuple[int, ...]:
-    """The seeds 0 to ``value`` − 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{what} = {value!r} must be a whole number ≥ 1")
-    return tuple(range(value))
 
 
 def _typed(file: TomlFile, key: str, kind: type[T], words: str, default: T) -> T:

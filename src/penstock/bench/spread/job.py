@@ -1,4 +1,4 @@
-"""Spread the simulated runs of a bench over Spark: one job, a task per parcel of runs.
+"""Spread the simulated runs of a bench over Spark: one job, a task per batch of runs.
 
 An accumulator brings back what a task did as soon as it has ended, and once, however often Spark
 had to try it. So this is a way to run tasks like the others of :mod:`penstock.compare.runner`: what
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.bench.spread.sessions import Master, Say, connected
-from penstock.bench.spread.tasks import Parcel, Reply, Terms, pack, versions
+from penstock.bench.spread.tasks import Batch, BatchReply, JobTerms, in_batches, versions
 from penstock.compare.runner import Add, Task
 from penstock.core.errors import EngineError, MissingError, PenstockError
 
@@ -45,12 +45,12 @@ class OnSpark:
         if not tasks:
             return
         files = _files(tasks) if self.master.remote else {}
-        terms = Terms(versions=versions(), files=files)
+        terms = JobTerms(versions=versions(), files=files)
         with connected(self.master, files, self._say) as context:
             slots = context.defaultParallelism
-            parcels = pack(tasks, slots)
-            self._say(f"{sum(map(len, parcels))} runs, {slots} at a time, {len(parcels)} tasks")
-            job = _Job(context, parcels, terms)
+            batches = in_batches(tasks, slots)
+            self._say(f"{sum(map(len, batches))} runs, {slots} at a time, {len(batches)} tasks")
+            job = _Job(context, batches, terms)
             try:
                 for reply in job.replies():
                     _keep(reply, tasks[0].folder, add)
@@ -67,7 +67,7 @@ def _files(tasks: Sequence[Task]) -> dict[str, str]:
     return {name: f"files/{number}-{Path(name).name}" for number, name in enumerate(found)}
 
 
-def _keep(reply: Reply, folder: Path, add: Add) -> None:
+def _keep(reply: BatchReply, folder: Path, add: Add) -> None:
     reply.write(folder)
     add(reply.rows)
     if reply.error is not None:
@@ -77,31 +77,31 @@ def _keep(reply: Reply, folder: Path, add: Add) -> None:
 class _Job:
     """A job under way in a thread of its own, so that Ctrl-C finds this one in Python."""
 
-    def __init__(self, context: SparkContext, parcels: Sequence[Parcel], terms: Terms) -> None:
+    def __init__(self, context: SparkContext, batches: Sequence[Batch], terms: JobTerms) -> None:
         self._context = context
-        self._mail: queue.SimpleQueue[Reply | Exception | None] = queue.SimpleQueue()
-        sheaf = [pickle.dumps(parcel) for parcel in parcels]
-        post: Any = _Post(self._mail.put)  # Spark only calls its methods
-        outbox = context.accumulator(cast(list[Reply], []), post)
-        deed = _deed(pickle.dumps(terms), outbox)
-        self._thread = threading.Thread(target=self._submit, args=(sheaf, deed), daemon=True)
+        self._queue: queue.SimpleQueue[BatchReply | Exception | None] = queue.SimpleQueue()
+        packed = [pickle.dumps(batch) for batch in batches]
+        hand_on: Any = _HandOn(self._queue.put)  # Spark only calls its methods
+        replies = context.accumulator(cast(list[BatchReply], []), hand_on)
+        task = _task(pickle.dumps(terms), replies)
+        self._thread = threading.Thread(target=self._submit, args=(packed, task), daemon=True)
         self._thread.start()
 
-    def _submit(self, sheaf: list[bytes], deed: Callable[[Iterable[bytes]], None]) -> None:
+    def _submit(self, packed: list[bytes], task: Callable[[Iterable[bytes]], None]) -> None:
         try:
-            self._context.parallelize(sheaf, len(sheaf)).foreachPartition(deed)
-            self._mail.put(None)
+            self._context.parallelize(packed, len(packed)).foreachPartition(task)
+            self._queue.put(None)
         except Exception as error:
-            self._mail.put(error)
+            self._queue.put(error)
 
-    def replies(self) -> Iterator[Reply]:
+    def replies(self) -> Iterator[BatchReply]:
         """Every reply as it comes; raises when the job fails."""
-        while (mail := self._mail.get()) is not None:
-            if isinstance(mail, Exception):
-                raise explained(mail)
-            yield mail
+        while (reply := self._queue.get()) is not None:
+            if isinstance(reply, Exception):
+                raise explained(reply)
+            yield reply
 
-    def end(self) -> list[Reply]:
+    def end(self) -> list[BatchReply]:
         """Cancel what still runs; the replies that nobody has taken."""
         if self._thread.is_alive():
             with contextlib.suppress(Exception):  # Java may be gone
@@ -110,15 +110,15 @@ class _Job:
         left = []
         with contextlib.suppress(queue.Empty):
             while True:
-                mail = self._mail.get_nowait()
-                left += [mail] if isinstance(mail, Reply) else []
+                reply = self._queue.get_nowait()
+                left += [reply] if isinstance(reply, BatchReply) else []
         return left
 
 
-class _Post:
+class _HandOn:
     """An accumulator's parameter that hands on what tasks add instead of adding it up."""
 
-    def __init__(self, deliver: Callable[[Reply], None]) -> None:
+    def __init__(self, deliver: Callable[[BatchReply], None]) -> None:
         self._deliver = deliver
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,30 +126,32 @@ class _Post:
 
         return AddingAccumulatorParam, ([],)  # within a task it is an ordinary list
 
-    def zero(self, value: list[Reply]) -> list[Reply]:
+    def zero(self, value: list[BatchReply]) -> list[BatchReply]:
         """Nothing."""
         return []
 
-    def addInPlace(self, value: list[Reply], more: list[Reply]) -> list[Reply]:  # noqa: N802
+    def addInPlace(self, value: list[BatchReply], more: list[BatchReply]) -> list[BatchReply]:  # noqa: N802
         """Hand on what a task has added; this is Spark's name for it."""
         for reply in more:
             self._deliver(reply)
         return value
 
 
-def _deed(terms: bytes, outbox: Accumulator[list[Reply]]) -> Callable[[Iterable[bytes]], None]:
+def _task(
+    terms: bytes, replies: Accumulator[list[BatchReply]]
+) -> Callable[[Iterable[bytes]], None]:
     """What a task does; sent as code, not by its name, so that it can say what is missing."""
 
-    def deed(sheaf: Iterable[bytes]) -> None:
+    def task(packed: Iterable[bytes]) -> None:
         try:
             from penstock.bench.spread.tasks import work
         except ImportError as error:
             place = f"in {sys.executable} on {socket.gethostname()}"
             raise ImportError(f"No module named '{error.name}' {place}") from None
-        for parcel in sheaf:
-            outbox.add([work(pickle.loads(parcel), pickle.loads(terms))])
+        for batch in packed:
+            replies.add([work(pickle.loads(batch), pickle.loads(terms))])
 
-    return deed
+    return task
 
 
 def explained(error: Exception) -> PenstockError:

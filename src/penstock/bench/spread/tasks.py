@@ -1,6 +1,6 @@
 """What one task of a Spark job is given to run, and what it sends back.
 
-Spark takes some 20 ms for a task whatever it does, so a task is a *parcel* of runs that take
+Spark takes some 20 ms for a task whatever it does, so a task is a *batch* of runs that take
 about a second together. An executor may be on a machine that does not see the folder of the
 bench: what the runs write comes back as bytes, and the driver puts it there.
 """
@@ -20,19 +20,20 @@ from tempfile import TemporaryDirectory
 import penstock
 from penstock.compare.runner import Done, Task, run_one
 from penstock.core.errors import MissingError, PenstockError
+from penstock.history.files import atomic
 
-LARGEST = 5_000.0  # simulated minutes of a parcel: about a second
-SHARE = 0.5  # of what is left for a slot: parcels get smaller, so that no slot idles at the end
+LARGEST = 5_000.0  # simulated minutes of a batch: about a second
+SHARE = 0.5  # of what is left for a slot: batches get smaller, so that no slot idles at the end
 JOURNAL_COST = 10.0  # times as long as a run that does not write every decision down
-TWIN_COST = 50.0  # times as long as a run of the fluid simulator
+SLOW_COST = 50.0  # times as long as a run of the fluid simulator: one on Spark's twin
 PACKAGES = ("numba", "numpy", "scipy")  # that a figure could depend on
 
-Parcel = tuple[Task, ...]  # each with one cell
+Batch = tuple[Task, ...]  # runs that one task of Spark does, each of one cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What holds for all parcels of a job.
+class JobTerms:
+    """What holds for all batches of a job.
 
     ``versions`` that the driver has · ``files`` that cells name and executors may not see: where
     each lies beside the package that was sent along.
@@ -43,8 +44,8 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What became of a parcel: its finished runs, and why the rest did not run, if so.
+class BatchReply:
+    """What became of a batch: its finished runs, and why the rest did not run, if so.
 
     ``files`` that the runs left, compressed, by their path in the folder of the bench.
     """
@@ -56,39 +57,36 @@ class Reply:
     def write(self, folder: Path) -> None:
         """Put the files into the folder of a bench, each at once or not at all."""
         for name, packed in self.files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(path.name + ".part")
-            partial.write_bytes(zlib.decompress(packed))
-            partial.replace(path)
+            with atomic(folder / name) as partial:
+                partial.write_bytes(zlib.decompress(packed))
 
 
-def pack(tasks: Sequence[Task], slots: int) -> list[Parcel]:
-    """All runs of some tasks, in their order, in parcels that are smaller towards the end.
+def in_batches(tasks: Sequence[Task], slots: int) -> list[Batch]:
+    """All runs of some tasks, in their order, in batches that are smaller towards the end.
 
-    A parcel is half of what is left for each of ``slots``, at most ``LARGEST`` simulated minutes;
+    A batch is half of what is left for each of ``slots``, at most ``LARGEST`` simulated minutes;
     it is more only if a single run is.
     """
     runs = [replace(task, cells=(cell,)) for task in tasks for cell in task.cells]
     left = sum(map(_cost, runs))
-    parcels: list[list[Task]] = []
+    batches: list[list[Task]] = []
     room = 0.0
     for run in runs:
         cost = _cost(run)
         if cost > room:
-            parcels.append([])
+            batches.append([])
             room = min(LARGEST, left * SHARE / slots)
-        parcels[-1].append(run)
+        batches[-1].append(run)
         room -= cost
         left -= cost
-    return [tuple(parcel) for parcel in parcels]
+    return [tuple(batch) for batch in batches]
 
 
 def _cost(run: Task) -> float:
     """Simulated minutes that take as long without a journal."""
     cell = run.cells[0]
-    if cell.twin is not None:  # its observations take longer than its journal
-        return cell.minutes * TWIN_COST
+    if cell.slow:  # its observations take longer than its journal
+        return cell.minutes * SLOW_COST
     return cell.minutes * (JOURNAL_COST if run.journals else 1.0)
 
 
@@ -98,20 +96,20 @@ def versions() -> Mapping[str, str]:
     return {name: version(name) for name in PACKAGES}
 
 
-def work(parcel: Parcel, terms: Terms) -> Reply:
-    """Run a parcel in this process, up to the first run that fails."""
+def work(batch: Batch, terms: JobTerms) -> BatchReply:
+    """Run a batch in this process, up to the first run that fails."""
     rows: Done = []
     error: PenstockError | None = None
     with TemporaryDirectory(prefix="penstock-") as scratch:
         folder = Path(scratch)
         try:
             _check(terms.versions)
-            for run in parcel:
+            for run in batch:
                 here = replace(_moved(run, terms.files), folder=folder)
                 rows.append((here.cells[0].key, here.seed, run_one(here, here.cells[0])))
         except PenstockError as problem:
             error = problem
-        return Reply(rows=rows, files=_written(folder), error=error)
+        return BatchReply(rows=rows, files=_written(folder), error=error)
 
 
 def _check(wanted: Mapping[str, str]) -> None:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.spark.compressed import Notes, act, outcome_of, window_of
-from penstock.bench.spark.load import load_of, squeezed
-from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.compressed.load import load_of, squeezed
+from penstock.bench.compressed.run import RunRecord, act, scored, window_of
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.twin.twin import Twin, limited, shares_of
-from penstock.compare.cell import Cell, Outcome
-from penstock.lab.rig.allocation import allocation_of
+from penstock.compare.cell import Cell, CellRun
+from penstock.lab.rig.allocation import Allocation
 from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import MicroBatchEngine
 from penstock.workloads.patterns import Pattern
@@ -22,34 +22,45 @@ def run_twin(
     cell: Cell,
     seed: int,
     *,
+    settings: SparkSettings,
+    twin: Twin,
+    allocation: Allocation | None = None,
     journal: Path | None = None,
     trace: bool = False,
     luck: int | None = None,
-) -> Outcome:
-    """Run a cell once; see ``run_cell``. ``luck`` seed of the simulated noise, the run's own if
-    left out: another one is another run of the same load.
+) -> CellRun:
+    """Run a cell once on a twin of Spark: what it scored.
+
+    settings: of the Spark that the twin stands for
+    allocation: of Spark's own, if that is the policy
+    journal, trace: as in ``Cell.run``
+    luck: seed of the simulated noise, the run's own if left out: another one is another run of
+        the same load
     """
-    settings, twin = cell.spark, cell.twin
-    assert settings is not None and twin is not None
     load = load_of(cell, settings, seed, twin.capacity.all)
     scale = Scale(start=0.0, speed=settings.speed, rate=load.rate)
-    notes = Notes(cell, seed, scale, journal=journal)
-    engine = _engine(cell, settings, twin, load.pattern, seed if luck is None else luck)
-    with contextlib.closing(notes.recording):
-        act(engine, notes, now=lambda: engine.now)
-        notes.executors = engine.record().executors
+    run = RunRecord(cell, seed, scale, journal=journal)
+    luck = seed if luck is None else luck
+    engine = _engine(cell, settings, twin, allocation, load.pattern, luck)
+    with contextlib.closing(run.recording):
+        act(engine, run, now=lambda: engine.now)
+        run.executors = engine.record().executors
         engine.finish()
-    notes.recording.keep()
-    notes.collect(engine.record().batches[cell.query])
-    outcome = outcome_of(load, twin.capacity, notes)
+    run.recording.keep()
+    run.collect(engine.record().batches[cell.query])
+    outcome = scored(load, twin.capacity, run)
     return outcome if trace else replace(outcome, trace=None)
 
 
 def _engine(
-    cell: Cell, settings: SparkSettings, twin: Twin, pattern: Pattern, seed: int
+    cell: Cell,
+    settings: SparkSettings,
+    twin: Twin,
+    allocation: Allocation | None,
+    pattern: Pattern,
+    seed: int,
 ) -> MicroBatchEngine:
     """The simulated application, under its own allocation if that is the policy."""
-    allocation = allocation_of(cell)
     limits = (1, settings.slots) if allocation is None else (allocation.least, allocation.most)
     return MicroBatchEngine(
         limited(twin.profile, settings, twin.capacity.rows),

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compare.cell import SPARK_POOL, Cell
 from penstock.compare.scores import Actions
+from penstock.core.guards import Guards
 from penstock.lab.rig.settings import SparkSettings
-from penstock.policies import DynamicAllocation, parameters_of
+from penstock.policies import DynamicAllocation
 from penstock.simulator.series import Floats
 
 LEAST_TIMEOUT = 1.0  # s: Spark takes whole seconds, and none below 1 for a backlog
@@ -58,18 +58,15 @@ class Allocation:
         }
 
 
-def allocation_of(cell: Cell) -> Allocation | None:
-    """The kind of session that a cell needs; ``None`` where a policy of ours acts."""
-    policy = cell.create_policy()
-    if cell.spark is None or not cell.allocated:
-        return None
-    given = DynamicAllocation(**parameters_of(policy))
-    guards = cell.guards
+def allocation_for(
+    given: DynamicAllocation, guards: Guards, *, start: int, settings: SparkSettings
+) -> Allocation:
+    """The kind of session for an allocation whose times are thesis time, within some guards."""
     return Allocation(
         least=guards.minimum,
         most=guards.maximum if guards.cap is None else min(guards.maximum, guards.cap),
-        start=cell.start_sizes()[SPARK_POOL],
-        settings=on_the_clock(given, cell.spark),
+        start=start,
+        settings=on_the_clock(given, settings),
     )
 
 

@@ -12,21 +12,17 @@ from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.latency import LatencyMap
 from penstock.core.model import Change, OperatorSeen, Rescale, Slot, Snapshot
 from penstock.network.maps import Fluctuating
-from penstock.simulator.actions import Actions
 from penstock.simulator.geo import kernel as k
 from penstock.simulator.geo.deployment import Deployment, deployed, worked
 from penstock.simulator.geo.readings import NOISES, readings
 from penstock.simulator.geo.spec import SINK, SOURCE, GeoSpec
 from penstock.simulator.inflow import offered
-from penstock.simulator.kernel import ar1
+from penstock.simulator.seconds import SecondsEngine, generator, speed_noise
 from penstock.simulator.series import Floats, OperatorTotals, Series, Totals
 from penstock.workloads.patterns import Pattern
 
-BEFORE = 15  # seconds before an action that its throughput is compared with
-SLOWEST = 0.1  # noise never takes a node below this share of its speed
 
-
-class GeoEngine:
+class GeoEngine(SecondsEngine):
     """A job on far nodes, ``seconds`` seconds under an offered load.
 
     The same spec, pattern, seed and calls give the same run, bit for bit; how the time is divided
@@ -41,15 +37,9 @@ class GeoEngine:
     """
 
     def __init__(self, spec: GeoSpec, pattern: Pattern, *, seconds: int, seed: int = 0) -> None:
-        if seconds < 1 or seconds != int(seconds):
-            raise InputError(f"seconds {seconds} must be a whole number ≥ 1")
-        if seed < 0:
-            raise InputError(f"seed {seed} must be ≥ 0")
+        super().__init__(seconds=seconds, rows=k.SERIES_ROWS, seed=seed, profile=spec.profile)
         self.spec = spec
-        self.seconds = int(seconds)
         self._pool = spec.job.name
-        self._now = self._seen = 0
-        self._asked = 0.0
         size = len(spec.nodes)
         self._arrivals = np.zeros(self.seconds + 1)
         np.cumsum(offered(pattern, self.seconds), out=self._arrivals[1:])
@@ -58,72 +48,51 @@ class GeoEngine:
         self._state = np.zeros(k.STATE_VALUES)
         self._sums = np.zeros(k.SUM_VALUES)
         self._by_node = np.zeros((size, k.NODE_COLUMNS))
-        self._series = np.zeros((k.SERIES_ROWS, self.seconds))
-        self._delivered = self._series[k.DELIVERED]
         self._draw(seed)
         self._planned = list(spec.nodes[: spec.start])
         self._deploy(self._planned)
 
     def _draw(self, seed: int) -> None:
-        """All noise of the run; one generator per use, so that none disturbs another."""
+        """All noise of the run."""
         spec, windows = self.spec, self.spec.job.windows
-        speed, metrics, costs, store, run, groups = (
-            np.random.default_rng([seed, i]) for i in range(6)
-        )
+        store, run = generator(seed, 3), generator(seed, 4)
         shape = (len(spec.nodes), self.seconds)
-        self._noise = np.ones(shape)
-        if spec.capacity_noise:
-            noise = speed.standard_normal(shape)
-            ar1(noise, spec.noise_memory)
-            self._noise = np.maximum(1.0 + spec.capacity_noise * noise, SLOWEST)
+        share, memory = spec.capacity_noise, spec.noise_memory
+        self._noise = speed_noise(seed, shape, share=share, memory=memory)
         count = int(self.seconds / windows.every) + 1 if windows is not None else 0
         self._draws = store.standard_exponential((shape[0], count))
         spread = windows.between_runs if windows is not None else 0.0
         self._luck = math.exp(spread * run.standard_normal() - spread**2 / 2)
-        self._metrics, self._group_metrics = metrics, groups
-        self._actions = Actions(spec.profile, costs)
+        self._metrics, self._group_metrics = generator(seed, 1), generator(seed, 5)
 
     def _deploy(self, nodes: list[str]) -> None:
         self._nodes = nodes
         self._plan: Deployment = deployed(self.spec.job, self.spec.map.rows(nodes), self._luck)
 
-    def advance(self, seconds: float) -> bool:
-        """Simulate; false when more was asked for than the run has left."""
-        if not (math.isfinite(seconds) and seconds >= 0):
-            raise InputError(f"cannot advance by {seconds} s; it must be a finite number ≥ 0")
-        self._asked += seconds
-        wanted = int(self._asked + 1e-6)
-        target = min(wanted, self.seconds)
-        while self._now < target:
-            until = min(target, self._actions.next_event)
-            k.advance(
-                self._plan.rows,
-                self._plan.loads,
-                self._plan.fixed,
-                self._found,
-                self._maps,
-                self._noise,
-                self._draws,
-                self._arrivals,
-                self._state,
-                self._sums,
-                self._by_node,
-                self._series,
-                self._now,
-                until,
-            )
-            self._now = until
-            if until == self._actions.next_event:
-                self._put_in_force()
-        return wanted <= self.seconds
+    def _run(self, until: int) -> None:
+        k.advance(
+            self._plan.rows,
+            self._plan.loads,
+            self._plan.fixed,
+            self._found,
+            self._maps,
+            self._noise,
+            self._draws,
+            self._arrivals,
+            self._state,
+            self._sums,
+            self._by_node,
+            self._series,
+            self._now,
+            until,
+        )
 
     def observe(self) -> Snapshot:
         """Averages over the window since the last observation; lag and slots of this moment.
 
         Shares and CPU are averaged over the time the job was up; rates over the whole window.
         """
-        window = float(self._now - self._seen)
-        self._seen = self._now
+        window = float(self._window())
         by_node = self._by_node.tolist()
         slots = tuple(self._slot(node, by_node) for node in self._nodes)
         used = {*self._nodes, *self._planned}
@@ -203,19 +172,8 @@ class GeoEngine:
         if after == self._nodes and self._planned == self._nodes:
             return
         before = len(self._nodes)
-        recent = self._delivered[max(0, self._now - BEFORE) : self._now]
-        rate = float(recent.mean()) if self._now else 0.0
-        sizes = {self._pool: (before, len(after))}
         self._planned = after
-        self._stop(self._actions.ask(self._now, sizes, rate, 0.0, moved=sizes))
-        self._put_in_force()
-
-    def _stop(self, downtime: float) -> None:
-        whole = self._now + int(downtime)
-        down = self._series[k.DOWN]
-        down[self._now : whole] = 1.0
-        if whole < self.seconds:
-            down[whole] = max(down[whole], downtime - int(downtime))
+        self._change({self._pool: (before, len(after))}, moved=True)
 
     def _put_in_force(self) -> None:
         size = self._actions.due(self._now).get(self._pool)
@@ -227,18 +185,8 @@ class GeoEngine:
         """Every second simulated so far."""
         rows = self._series[:, : self._now]
         one = np.ones(self._now)
-        return Series(
-            offered=rows[k.OFFERED],
-            consumed=rows[k.CONSUMED],
-            delivered=rows[k.DELIVERED],
-            lag=rows[k.LAG],
-            queue_latency=rows[k.QUEUE_LATENCY],
-            latency=rows[k.LATENCY],
-            down=rows[k.DOWN],
-            cpu=rows[k.CPU],
-            expired=np.zeros(self._now),
-            slots={SOURCE: one, self._pool: rows[k.SLOTS], SINK: one},
-        )
+        slots = {SOURCE: one, self._pool: rows[k.SLOTS], SINK: one}
+        return self._series_of(expired=np.zeros(self._now), slots=slots)
 
     @property
     def paced(self) -> Floats:

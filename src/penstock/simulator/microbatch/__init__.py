@@ -13,14 +13,14 @@ from penstock.simulator.microbatch.profile import (
     read_profile,
     write_profile,
 )
-from penstock.simulator.microbatch.record import Record
+from penstock.simulator.microbatch.record import ApplicationRecord
 
 __all__ = [
+    "ApplicationRecord",
     "ExecutorProfile",
     "MicroBatchEngine",
     "Profile",
     "QueryProfile",
-    "Record",
     "SourceProfile",
     "StageProfile",
     "StateProfile",

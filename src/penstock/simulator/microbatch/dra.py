@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from penstock.policies.spark_dra import DynamicAllocation
 from penstock.simulator.microbatch.agenda import Agenda
-from penstock.simulator.microbatch.pool import Host, Pool
+from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
 
 EVERY = 0.1  # seconds between two looks
 
@@ -119,7 +119,7 @@ class Allocator:
         ahead = [d for d in deadlines if d > now]
         return min([*ahead, now + self._settings.idle_timeout])
 
-    def _deadline(self, host: Host) -> float:
+    def _deadline(self, host: SimulatedExecutor) -> float:
         if host.idle_since is None:
             return math.inf
         deadline = host.idle_since + self._settings.idle_timeout

@@ -17,10 +17,10 @@ from penstock.policies.spark_dra import DynamicAllocation
 from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocator
-from penstock.simulator.microbatch.pool import Host, Pool
+from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
 from penstock.simulator.microbatch.profile import Profile
 from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
-from penstock.simulator.microbatch.record import Record
+from penstock.simulator.microbatch.record import ApplicationRecord
 from penstock.workloads.patterns import Pattern
 
 POLL = 0.5  # seconds between looks while an action is timed, as on Spark
@@ -169,10 +169,10 @@ class MicroBatchEngine:
         while any(query.running for query in self._queries):
             self._agenda.step()
 
-    def record(self) -> Record:
+    def record(self) -> ApplicationRecord:
         """All that has happened so far."""
         self._track()
-        return Record(
+        return ApplicationRecord(
             seconds=self.now,
             batches={q.profile.name: tuple(q.batches) for q in self._queries},
             stages={q.profile.name: self._stages.of(q.profile.name) for q in self._queries},
@@ -204,7 +204,7 @@ class MicroBatchEngine:
         self._last = {h.number: (self.now, h.worked, h.busy(self.now)) for h in hosts}
         return slots
 
-    def _slot(self, host: Host) -> Slot:
+    def _slot(self, host: SimulatedExecutor) -> Slot:
         then, worked, busy = self._last.get(host.number, (self.now, 0.0, 0.0))
         elapsed = (self.now - then) * host.cores
         if elapsed <= 0:

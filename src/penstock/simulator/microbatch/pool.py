@@ -45,7 +45,7 @@ class StageRun:
 
 
 @dataclass(slots=True, eq=False)
-class Host:
+class SimulatedExecutor:
     """One executor. ``idle_since`` it has no task · ``wrote`` when it last wrote to a shuffle.
 
     ``worked`` seconds in ended tasks · ``begins`` the sum of the begins of its running tasks, so
@@ -95,15 +95,15 @@ class Pool:
     def __init__(self, profile: ExecutorProfile, agenda: Agenda, *, size: int, seed: int) -> None:
         self.profile = profile
         self.total = size
-        self.alive: dict[int, Host] = {}
-        self.gone: list[Host] = []
+        self.alive: dict[int, SimulatedExecutor] = {}
+        self.gone: list[SimulatedExecutor] = []
         self.starting = 0
         self.waiting_tasks = 0
         self.running_tasks = 0
         self.backlog_since: float | None = None
         self._agenda = agenda
         self._count = 0
-        self._free: dict[int, Host] = {}
+        self._free: dict[int, SimulatedExecutor] = {}
         self._queue: list[StageRun] = []
         self._places = draws.stream(seed, draws.PLACES)
         self._starts = draws.Delays(seed, draws.STARTS, profile.noise)
@@ -112,7 +112,7 @@ class Pool:
             self._register(self._new(cold=False))
 
     @property
-    def staying(self) -> list[Host]:
+    def staying(self) -> list[SimulatedExecutor]:
         """Alive and not told to leave."""
         return [host for host in self.alive.values() if not host.leaving]
 
@@ -147,7 +147,7 @@ class Pool:
         if self.waiting_tasks and self.backlog_since is None:
             self.backlog_since = self._agenda.now
 
-    def _begin(self, host: Host, run: StageRun) -> None:
+    def _begin(self, host: SimulatedExecutor, run: StageRun) -> None:
         now = self._agenda.now
         task = run.begun
         run.begun += 1
@@ -167,7 +167,7 @@ class Pool:
             self.backlog_since = None
         self._agenda.at(now + seconds, self._end, host, run, now)
 
-    def _end(self, host: Host, run: StageRun, begin: float) -> None:
+    def _end(self, host: SimulatedExecutor, run: StageRun, begin: float) -> None:
         now = self._agenda.now
         host.running -= 1
         host.completed += 1
@@ -186,14 +186,14 @@ class Pool:
         if run.ended == len(run.seconds):
             run.done(run)
 
-    def _feed(self, host: Host) -> None:
+    def _feed(self, host: SimulatedExecutor) -> None:
         """Give the free cores of an executor what waits."""
         while self._queue and host.running < host.cores:
             self._begin(host, self._queue[0])
         if host.running < host.cores:
             self._free[host.number] = host
 
-    def _slowed(self, host: Host, seconds: float) -> float:
+    def _slowed(self, host: SimulatedExecutor, seconds: float) -> float:
         """What a task takes on a new executor, slower or faster than on others."""
         first = self.profile.first_task if not (host.completed or host.running) else 0.0
         taken = seconds_after(self.profile, seconds, host.worked)
@@ -201,25 +201,25 @@ class Pool:
             host.cold = False
         return taken + first
 
-    def _new(self, *, cold: bool) -> Host:
-        host = Host(number=self._count, cores=self.profile.cores, cold=cold)
+    def _new(self, *, cold: bool) -> SimulatedExecutor:
+        host = SimulatedExecutor(number=self._count, cores=self.profile.cores, cold=cold)
         self._count += 1
         return host
 
-    def _arrive(self, host: Host) -> None:
+    def _arrive(self, host: SimulatedExecutor) -> None:
         self.starting -= 1
         self._register(host)
 
-    def _register(self, host: Host) -> None:
+    def _register(self, host: SimulatedExecutor) -> None:
         host.added = host.idle_since = self._agenda.now
         self.alive[host.number] = host
         self._feed(host)
 
-    def _send_off(self, host: Host) -> None:
+    def _send_off(self, host: SimulatedExecutor) -> None:
         delay = self.profile.leave * self._leaves.next()
         self._agenda.at(self._agenda.now + delay, self._leave, host)
 
-    def _leave(self, host: Host) -> None:
+    def _leave(self, host: SimulatedExecutor) -> None:
         host.removed = self._agenda.now
         del self.alive[host.number]
         self.gone.append(host)

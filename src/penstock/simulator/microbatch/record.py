@@ -15,12 +15,15 @@ from penstock.simulator.microbatch.draws import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A run of ``seconds``: values as the Spark engine measures them, all of them.
+class ApplicationRecord:
+    """All that a simulated application did, in the values that the Spark engine measures.
 
-    ``batches`` by query, oldest first, moments of idleness included · ``stages`` by query and
-    batch, of the last 500 · ``executors`` with the moments at which they came and went ·
-    ``rescales`` every action that took effect · ``releases`` of each stream.
+    seconds: how long it ran
+    batches: by query, oldest first, moments of idleness included
+    stages: by query and batch, of the last 500
+    executors: with the moments at which they came and went
+    rescales: every action that took effect
+    releases: of each stream
     """
 
     seconds: float

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.bench.twin import agreement
-from penstock.bench.twin.agreement import Order, tally
-from penstock.bench.twin.validation import COMPARED, EXECUTORS, LAG, ORDERED, Compared, Scene
+from penstock.bench.validation import agreement
+from penstock.bench.validation.agreement import Order, tally
+from penstock.bench.validation.comparison import COMPARED, EXECUTORS, LAG, ORDERED, Compared, Scene
 from penstock.report import units
 
 

@@ -1,4 +1,4 @@
-"""A run of a cell in thesis time, on Spark or on its twin: the loop, the notes, the outcome.
+"""A run of a cell in thesis time, on Spark or on its twin: the loop, what it leaves, its scores.
 
 Either gives an engine on a clock, and afterwards its batches and executors; everything that a
 policy sees and everything that is scored is made from these by the same code.
@@ -13,12 +13,12 @@ from pathlib import Path
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.spark.load import Load
-from penstock.bench.spark.series import Observed, series_of
-from penstock.bench.spark.thesis_time import Scale, ThesisTime
+from penstock.bench.compressed.load import Load
+from penstock.bench.compressed.series import Observed, series_of
+from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.compare import oracle
-from penstock.compare.cell import Cell, Outcome
+from penstock.compare.cell import Cell, CellRun
 from penstock.compare.oracle import Demand
 from penstock.compare.recording import Recording, Watched
 from penstock.compare.scores import Actions, Stage, series_scores
@@ -36,7 +36,7 @@ MOST_FAULTS = 40  # observations in a row that fail before a run does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class RunProgress:
     """Where a run is: minutes of thesis time, executors, and records waiting on Spark."""
 
     cell: Cell
@@ -46,10 +46,10 @@ class Moment:
     lag: float
 
 
-Watch = Callable[[Moment], None]
+Watch = Callable[[RunProgress], None]
 
 
-class Notes:
+class RunRecord:
     """What is written down during a run; ``batches`` by their start."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Notes:
             self.cpu.append((seen.time, sum(shares) / len(shares)))
         lag = sum(o.lag or 0.0 for o in seen.operators.values())
         self._watch(
-            Moment(
+            RunProgress(
                 cell=self.cell,
                 seed=self.seed,
                 minute=seen.time / 60.0,
@@ -102,7 +102,7 @@ def window_of(cell: Cell, settings: SparkSettings) -> float:
 
 def act(
     engine: Engine,
-    notes: Notes,
+    run: RunRecord,
     *,
     now: Callable[[], float] = time.time,
     before: Callable[[], None] = lambda: None,
@@ -112,47 +112,47 @@ def act(
 
     ``now`` the engine's clock · ``before`` and ``after`` are called around each decision.
     """
-    cell, watched = notes.cell, Watched(notes.policy)
-    compressed = ThesisTime(engine, notes.scale, now=now)
-    mode: Mode = "advise" if notes.allocated else "act"
-    loop = Loop(compressed, watched, cell.guards, mode=mode, seed=notes.seed, record=notes.record)
+    cell, watched = run.cell, Watched(run.policy)
+    compressed = ThesisTime(engine, run.scale, now=now)
+    mode: Mode = "advise" if run.allocated else "act"
+    loop = Loop(compressed, watched, cell.guards, mode=mode, seed=run.seed, record=run.record)
     for _ in range(cell.ticks):
         compressed.advance(cell.period)
         if compressed.late < cell.period:  # else the clock has overtaken this decision
             before()
-            _tick(loop, notes)
+            _tick(loop, run)
             after()
     compressed.advance(cell.seconds - cell.ticks * cell.period)
-    watched.check(f"{cell.key}, seed {notes.seed}")
-    notes.figures = figures_of(notes.policy, loop.state.memory)
+    watched.check(f"{cell.key}, seed {run.seed}")
+    run.figures = figures_of(run.policy, loop.state.memory)
 
 
-def _tick(loop: Loop, notes: Notes) -> None:
+def _tick(loop: Loop, run: RunRecord) -> None:
     """One decision; what cannot be measured now may be at the next."""
     try:
         loop.tick()
-        notes.faults = 0
+        run.faults = 0
     except NotReady:
         return
     except (EngineError, InputError) as error:  # an executor may leave while it is looked at
-        notes.faults += 1
-        if notes.faults > MOST_FAULTS:
-            raise EngineError(f"{notes.cell.key}: no observation any more: {error}") from error
+        run.faults += 1
+        if run.faults > MOST_FAULTS:
+            raise EngineError(f"{run.cell.key}: no observation any more: {error}") from error
 
 
-def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
+def scored(load: Load, capacity: Capacity, run: RunRecord) -> CellRun:
     """Scores and trace, all in thesis time."""
-    cell, scale = notes.cell, notes.scale
+    cell, scale = run.cell, run.scale
     observed = Observed(
-        batches=sorted(notes.batches.values(), key=lambda b: b.start),
-        executors=notes.executors,
-        cpu=notes.cpu,
+        batches=sorted(run.batches.values(), key=lambda b: b.start),
+        executors=run.executors,
+        cpu=run.cpu,
     )
     if not any(b.rows for b in observed.batches):
         raise EngineError(f"{cell.key}: the query finished no batch")
     series = series_of(load.thesis, cell.seconds, scale, observed)
-    curve, actions = capacity.curve, notes.recording.actions
-    if notes.allocated:
+    curve, actions = capacity.curve, run.recording.actions
+    if run.allocated:
         actions = actions_seen(series.slots[POOL], scale.speed)
     demand = demand_of(curve, series, scale, capacity.slots)
     scores = spark_scores(
@@ -163,12 +163,12 @@ def outcome_of(load: Load, capacity: Capacity, notes: Notes) -> Outcome:
         curve=curve,
         stages=getattr(load.thesis, "stages", ()),
         slo=cell.slo,
-        figures=notes.figures,
-        measured_cpu=bool(notes.cpu),
+        figures=run.figures,
+        measured_cpu=bool(run.cpu),
     )
     scores["peak_rate"] = load.peak
     trace = trace_of(series, oracle.total(demand), cell.period, actions.times)
-    return Outcome(scores=scores, trace=trace)
+    return CellRun(scores=scores, trace=trace)
 
 
 ON_THE_CLOCK = ("latency_mean", "latency_p95", "latency_p99", "e2e_mean", "e2e_p95", "e2e_p99")

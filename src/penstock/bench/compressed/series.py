@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.spark.thesis_time import Scale
+from penstock.bench.compressed.thesis_time import Scale
 from penstock.simulator.series import Floats, Series
 from penstock.workloads.patterns import Pattern, offered_at
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.bench.twin import agreement
-from penstock.bench.twin.agreement import Order, Sample, Tally, allowed_lag, orders, tally
+from penstock.bench.cell import SparkCell, spark_cells
 from penstock.bench.twin.profiles import read_twins
+from penstock.bench.validation import agreement
+from penstock.bench.validation.agreement import Order, Sample, Tally, allowed_lag, orders, tally
 from penstock.compare.cell import Cell
 from penstock.compare.groups import (
     guards_label,
@@ -104,24 +105,26 @@ class Validation:
     profiles: Mapping[str, Profile]
 
 
-def twin_cells(results: Results, profiles: Path) -> list[Cell]:
+def twin_cells(results: Results, profiles: Path) -> list[SparkCell]:
     """The cells of a Spark bench that have finished runs, each with the twin of its query.
 
     Load and batches rest on what the bench measured, so they are exactly those of its runs.
     """
+    ran = []
     for cell in results.cells:
-        if cell.engine != "spark":
+        if not isinstance(cell, SparkCell) or cell.engine != "spark":
             raise InputError(
                 f'{results.folder} ran on engine = "{cell.engine}"; only runs on Spark tell how '
                 "close the twin is"
             )
-    done = [cell for cell in results.cells if results.seeds_of(cell.key)]
+        ran.append(cell)
+    done = [cell for cell in ran if results.seeds_of(cell.key)]
     if not done:
         raise InputError(
             f"{results.folder} has no finished run yet; go on with it by `penstock bench --resume`"
         )
     settings, folder = done[0].spark, results.folder
-    assert settings is not None and folder is not None
+    assert folder is not None
     capacities = read_capacities(folder)
     queries = dict.fromkeys(cell.query for cell in done)
     if missing := [query for query in queries if query not in capacities]:
@@ -143,7 +146,7 @@ def validate(spark: Results, twin: Results, *, name: str) -> Validation:
         if titles.count(title) > 1:
             title = f"{title} · guards {guards_label(cells[0].guards)}"
         found.append(_scene(spark, twin, cells, title))
-    twins = {cell.query: cell.twin for cell in twin.cells if cell.twin is not None}
+    twins = {cell.query: cell.twin for cell in spark_cells(twin.cells) if cell.twin is not None}
     assert spark.folder is not None
     return Validation(
         name=name,

@@ -21,7 +21,7 @@ _PIPELINE = ("query", "start", "shared", "spec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SpecTable:
     """A variant of a table, which table of its kind it came from, and its part of the key."""
 
     number: int
@@ -94,7 +94,7 @@ def _variants(file: TomlFile, kind: str, number: int, table: Mapping[str, Any]) 
     return expand(table)
 
 
-def named(file: TomlFile, kind: str, known: Mapping[str, Any]) -> list[Part]:
+def named(file: TomlFile, kind: str, known: Mapping[str, Any]) -> list[SpecTable]:
     """Tables of a name and parameters: policies and workloads."""
     parts = []
     for number, table in enumerate(_tables(file, kind)):
@@ -111,7 +111,7 @@ def named(file: TomlFile, kind: str, known: Mapping[str, Any]) -> list[Part]:
                 file.fail(str(unknown(kind, name, known)), place)
             chosen = [text for text in variant.chosen if text != name]
             parts.append(
-                Part(
+                SpecTable(
                     number=number,
                     value={"name": name, "parameters": value},
                     label=key_of(name, *chosen),
@@ -120,7 +120,7 @@ def named(file: TomlFile, kind: str, known: Mapping[str, Any]) -> list[Part]:
     return parts
 
 
-def workloads(file: TomlFile) -> list[Part]:
+def workloads(file: TomlFile) -> list[SpecTable]:
     """Workloads with their length; a trace's file may lie beside the spec."""
     parts = []
     for part in named(file, "workload", PATTERNS):
@@ -140,11 +140,11 @@ def workloads(file: TomlFile) -> list[Part]:
             at = Place(key="minutes") if "minutes" in file.document else place
             file.fail(f"minutes = {minutes!r} must be a number above 0", at)
         value = {**part.value, "parameters": parameters, "minutes": float(minutes)}
-        parts.append(Part(number=part.number, value=value, label=part.label))
+        parts.append(SpecTable(number=part.number, value=value, label=part.label))
     return parts
 
 
-def pipelines(file: TomlFile) -> list[Part]:
+def pipelines(file: TomlFile) -> list[SpecTable]:
     """Queries with their start sizes and overrides."""
     parts = []
     for number, table in enumerate(_tables(file, "pipeline")):
@@ -170,7 +170,7 @@ def pipelines(file: TomlFile) -> list[Part]:
             chosen = [t for t in variant.chosen if t not in (query, "True", "False")]
             shared = "shared" if value.get("shared") else ""
             label = key_of(query, shared, *chosen)
-            parts.append(Part(number=number, value=value, label=label))
+            parts.append(SpecTable(number=number, value=value, label=label))
     return parts
 
 

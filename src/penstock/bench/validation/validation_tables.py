@@ -7,16 +7,19 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
-from penstock.bench.twin import agreement
-from penstock.bench.twin.validation import COMPARED, Compared, PolicyCompared, Scene, Validation
-from penstock.bench.twin.verdicts import Verdict, percent, verdicts
+from penstock.bench.validation import agreement
+from penstock.bench.validation.comparison import (
+    COMPARED,
+    Compared,
+    PolicyCompared,
+    Scene,
+    Validation,
+)
+from penstock.bench.validation.verdicts import Verdict, percent, verdicts
 from penstock.report import units
 from penstock.report.bench_tables import Figure, figure_text
 from penstock.report.statistics import Estimate
-from penstock.report.style import plain_table
+from penstock.report.table import Column, Styled, Table
 from penstock.simulator.microbatch import Profile
 
 WIDE = 80
@@ -27,29 +30,36 @@ def scene_table(scene: Scene) -> Table:
     seeds = sorted({p.seeds for p in scene.policies})
     several = "s" if seeds[-1] > 1 else ""
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    table = plain_table(
-        scene.title, f"{count} seed{several}, mean ± 95 % interval; thesis seconds", tight=True
+    names = ("Spark", "twin", "error", "allowed")
+    return Table(
+        title=scene.title,
+        note=f"{count} seed{several}, mean ± 95 % interval; thesis seconds",
+        header=(
+            Column(name="policy", width=20),
+            Column(name="figure"),
+            *(Column(name=name, right=True) for name in names),
+            Column(name=""),
+        ),
+        rows=tuple(
+            (policy.label if not number else "", *_cells(compared))
+            for policy in scene.policies
+            for number, compared in enumerate(policy.figures.values())
+        ),
     )
-    table.add_column("policy", no_wrap=True, max_width=20)
-    table.add_column("figure", no_wrap=True)
-    for name in ("Spark", "twin", "error", "allowed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for policy in scene.policies:
-        for number, compared in enumerate(policy.figures.values()):
-            table.add_row(Text(policy.label if not number else ""), *_cells(compared))
-    return table
 
 
 def over_table(scene: Scene) -> Table:
     """The error over time of the first seed."""
-    table = plain_table("over time", "first seed, mean |twin − Spark|", tight=True)
-    table.add_column("policy", no_wrap=True, max_width=30)
-    for name in ("executors", "of Spark's mean", "lag s"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for policy in scene.policies:
-        table.add_row(Text(policy.label), *map(Text, _over(policy)))
-    return table
+    names = ("executors", "of Spark's mean", "lag s")
+    return Table(
+        title="over time",
+        note="first seed, mean |twin − Spark|",
+        header=(
+            Column(name="policy", width=30),
+            *(Column(name=name, right=True) for name in names),
+        ),
+        rows=tuple((policy.label, *_over(policy)) for policy in scene.policies),
+    )
 
 
 def _over(policy: PolicyCompared) -> tuple[str, str, str]:
@@ -137,18 +147,18 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {**dataclasses.asdict(verdict), "broken": list(verdict.broken)}
 
 
-def _cells(c: Compared) -> list[Text]:
+def _cells(c: Compared) -> tuple[str, ...]:
     word = {True: "held", False: "not held", None: ""}[c.held]
     allowed = "" if c.allowed is None else units.share(c.allowed)
     style = "bold red" if c.held is False else ""
-    return [
-        Text(COMPARED[c.score]),
-        Text(_estimate(c.spark)),
-        Text(_estimate(c.twin)),
-        Text(percent(c.error), style=style),
-        Text(allowed, style="dim"),
-        Text(word, style=style or "dim"),
-    ]
+    return (
+        COMPARED[c.score],
+        _estimate(c.spark),
+        _estimate(c.twin),
+        Styled((percent(c.error), style)),
+        Styled((allowed, "dim")),
+        Styled((word, style or "dim")),
+    )
 
 
 def _estimate(value: Estimate) -> str:

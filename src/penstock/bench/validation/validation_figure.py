@@ -7,14 +7,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from penstock.bench.twin.validation import EXECUTORS, PolicyCompared, Validation
-from penstock.bench.twin.verdicts import percent
+from penstock.bench.validation.comparison import EXECUTORS, PolicyCompared, Validation
+from penstock.bench.validation.verdicts import percent
 from penstock.compare.results import Results
-from penstock.report.figure import BLUE, DPI, GREY, ORANGE, STYLE
+from penstock.report.figure import BLUE, GREY, ORANGE, STYLE, new_figure, save_figure
 
 PANEL = (7.5, 3.0)  # inches
 ACROSS = 2
@@ -29,8 +28,7 @@ def draw(validation: Validation, spark: Results, twin: Results, path: Path) -> P
     down = max(1, math.ceil(len(shown) / across))
     size = (PANEL[0] * across, PANEL[1] * down + 1.3)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(*size)
         grid = figure.subplots(down, across, squeeze=False)
         for number, axes in enumerate(grid.flat):
             if number < len(shown):
@@ -41,10 +39,7 @@ def draw(validation: Validation, spark: Results, twin: Results, path: Path) -> P
         if shown:
             grid[0, 0].legend(loc="upper right", ncols=3, fontsize=11)
         _headline(figure, validation.name, size, hidden=len(panels) - len(shown))
-        partial = path.with_name(path.name + ".part")
-        figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    partial.replace(path)
-    return path
+    return save_figure(figure, path)
 
 
 def _panel(axes: Axes, title: str, policy: PolicyCompared, spark: Results, twin: Results) -> None:

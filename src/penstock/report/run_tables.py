@@ -1,27 +1,20 @@
-"""Tables for a terminal of 80 columns. All text is literal: no markup is read from it."""
+"""The tables of one run: its figures, and its last decisions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.table import Table
-from rich.text import Text
-
 from penstock.history.journal import Entry
 from penstock.report import units
 from penstock.report.series import Tick, guards_of, sizes, ticks_of
-from penstock.report.style import plain_table
 from penstock.report.summary import Spread, Summary
+from penstock.report.table import Column, Span, Styled, Table
 
 REASON = 120  # characters of a reason that a terminal shows; the journal has it all
 
 
 def summary_table(s: Summary) -> Table:
     """The figures of a run."""
-    table = plain_table(f"{s.policy} · {s.mode} · {units.seconds(s.duration)}")
-    table.add_column("figure", style="dim", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("", style="dim")
     rows = [
         ("kept up", units.share(s.kept_up), "of the time"),
         (
@@ -60,9 +53,16 @@ def summary_table(s: Summary) -> Table:
         rows.append(cost)
     for name, figure in s.figures.items():
         rows.append((name.replace("_", " "), f"{figure:.3g}", "by the policy's own account"))
-    for name, value, note in rows:
-        table.add_row(Text(name), Text(value), Text(note))
-    return table
+    return Table(
+        title=f"{s.policy} · {s.mode} · {units.seconds(s.duration)}",
+        header=(
+            Column(name="figure", style="dim"),
+            Column(name="value", right=True),
+            Column(name="", style="dim", wrap=True),
+        ),
+        rows=tuple(rows),
+        loose=True,
+    )
 
 
 def decisions_table(entries: Sequence[Entry], *, limit: int = 12, changes: bool = True) -> Table:
@@ -71,13 +71,16 @@ def decisions_table(entries: Sequence[Entry], *, limit: int = 12, changes: bool 
     what = "changes" if changes else "decisions"
     shown = chosen[-limit:] if limit else []
     first = f"the last {len(shown)} of {len(chosen)} {what}"
-    table = plain_table(first if len(shown) < len(chosen) else f"{len(chosen)} {what}")
-    table.add_column("time", no_wrap=True, justify="right")
-    table.add_column("slots", max_width=24)
-    table.add_column("why", ratio=1)
-    for tick in shown:
-        table.add_row(Text(units.clock(tick.time)), _sizes(tick), _why(tick))
-    return table
+    return Table(
+        title=first if len(shown) < len(chosen) else f"{len(chosen)} {what}",
+        header=(
+            Column(name="time", right=True),
+            Column(name="slots", wrap=True, width=24),
+            Column(name="why", wrap=True, rest=True),
+        ),
+        rows=tuple((units.clock(tick.time), _sizes(tick), _why(tick)) for tick in shown),
+        loose=True,
+    )
 
 
 def _spread(spread: Spread | None, of: units.Format) -> tuple[str, str]:
@@ -105,20 +108,18 @@ def _rescale_cost(s: Summary) -> tuple[str, str, str] | None:
     return "an action", units.seconds(first), f"{words}{more}; mean of {len(s.rescales)}"
 
 
-def _sizes(tick: Tick) -> Text:
-    text = Text()
-    for number, part in enumerate(sizes(tick).split(", ")):
-        style = "bold" if "→" in part else "dim"
-        text.append("\n" if number else "").append(part, style=style)
-    return text
+def _sizes(tick: Tick) -> str:
+    spans: list[Span] = []
+    for part in sizes(tick).split(", "):
+        spans += [("\n", "")] if spans else []
+        spans.append((part, "bold" if "→" in part else "dim"))
+    return Styled(*spans)
 
 
-def _why(tick: Tick) -> Text:
+def _why(tick: Tick) -> str:
     decision = tick.decision
-    text = Text(_cut(decision.proposal.reason))
-    for sentence in guards_of(decision):
-        text.append(f"; {_cut(sentence)}", style="dim")
-    return text
+    effects = ((f"; {_cut(sentence)}", "dim") for sentence in guards_of(decision))
+    return Styled((_cut(decision.proposal.reason), ""), *effects)
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,1 @@
+"""How close Spark's twin comes to Spark: figures, order of policies, verdicts, tables, picture."""
