@@ -21,8 +21,8 @@ from rich.table import Table
 
 from penstock.bench.spread.job import OnSpark
 from penstock.bench.spread.sessions import Master
-from penstock.compare.cell import Cell
-from penstock.compare.runner import Way, cores, run
+from penstock.comparison.cell import Cell
+from penstock.comparison.runner import Way, cores, run
 from penstock.core.errors import InputError, MissingError
 from penstock.report.statistics import Estimate, estimate
 

@@ -1,7 +1,8 @@
 """Auto-scaling for stream pipelines on Apache Spark: observe, advise, simulate, act.
 
-``import penstock`` loads the values and guards that everything shares; ``penstock.Autoscaler``
-and what it needs load on first use. Nothing here needs an extra.
+``import penstock`` loads the values and guards that everything shares. ``penstock.Autoscaler``,
+``penstock.compare`` and ``penstock.simulate`` load what they need on first use; the last two need
+``penstock[sim]``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from penstock.core.model import Change, Need, OperatorSeen, Proposal, Slot, Snap
 from penstock.core.pipeline import Operator, Pipeline
 
 if TYPE_CHECKING:
+    from penstock.comparison.api import compare as compare
+    from penstock.comparison.api import simulate as simulate
     from penstock.spark.autoscaler import Autoscaler as Autoscaler
 
 __version__ = "0.1.0"
@@ -32,10 +35,16 @@ __all__ = [
     "Proposal",
     "Slot",
     "Snapshot",
+    "compare",
+    "simulate",
 ]
 
 
-_ON_FIRST_USE = {"Autoscaler": "penstock.spark.autoscaler"}
+_ON_FIRST_USE = {
+    "Autoscaler": "penstock.spark.autoscaler",
+    "compare": "penstock.comparison.api",
+    "simulate": "penstock.comparison.api",
+}
 
 
 def __getattr__(name: str) -> Any:

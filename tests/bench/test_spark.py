@@ -24,10 +24,10 @@ from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.spark import plan
 from penstock.bench.specs.spec import load
 from penstock.capacity.curve import PowerCurve
-from penstock.compare import oracle
-from penstock.compare.cell import Cell
-from penstock.compare.experiment import Experiment
-from penstock.compare.scores import Actions
+from penstock.comparison import oracle
+from penstock.comparison.cell import Cell
+from penstock.comparison.experiment import Experiment
+from penstock.comparison.scores import Actions
 from penstock.core.errors import InputError
 from penstock.lab.rig import capacity, capacity_file
 from penstock.lab.rig.capacity_file import Capacity, read_capacities, write_capacities

@@ -15,7 +15,7 @@ from penstock.bench.cell import SparkCell
 from penstock.bench.spark import runner, worker
 from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
 from penstock.bench.specs.spec import load
-from penstock.compare.cell import CellRun
+from penstock.comparison.cell import CellRun
 from penstock.core.errors import EngineError
 from penstock.core.guards import Guards
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster

@@ -12,8 +12,8 @@ import pytest
 from penstock.batches.snapshot import POOL
 from penstock.bench.cell import SparkCell, read_cell
 from penstock.bench.spark import runner, worker
-from penstock.compare.cell import CellRun
-from penstock.compare.results import Results
+from penstock.comparison.cell import CellRun
+from penstock.comparison.results import Results
 from penstock.core.errors import EngineError, InputError, MissingError, NotReady
 from penstock.lab.rig.settings import SparkSettings
 from tests.fakes.shell import Shell

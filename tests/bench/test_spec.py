@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from penstock.bench.specs.spec import load
-from penstock.compare.cell import THESIS_GUARDS
-from penstock.compare.experiment import Experiment
-from penstock.compare.guards_table import PRESETS
+from penstock.comparison.cell import THESIS_GUARDS
+from penstock.comparison.experiment import Experiment
+from penstock.comparison.guards_table import PRESETS
 from penstock.core.errors import InputError
 from penstock.spark.settings.toml_file import seconds
 from tests.places import ROOT

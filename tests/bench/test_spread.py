@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.specs.spec import load
-from penstock.compare.results import Results
-from penstock.compare.runner import run
+from penstock.comparison.results import Results
+from penstock.comparison.runner import run
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.host import leftovers
 from tests.fakes.waiting import until
@@ -141,10 +141,10 @@ FAILING = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from penstock.compare.cell import Cell
+from penstock.comparison.cell import Cell
 from penstock.bench.spread.sessions import Master
 from penstock.bench.spread.job import OnSpark
-from penstock.compare.runner import run
+from penstock.comparison.runner import run
 
 good = Cell(key="good", query="q1", workload="cosine", policy="ds2", minutes=10)
 bad = replace(good, key="bad", workload_parameters={"low": "none"})

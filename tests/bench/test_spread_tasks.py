@@ -18,8 +18,8 @@ import penstock
 from penstock.bench.spread.job import OnSpark, explained
 from penstock.bench.spread.sessions import Master
 from penstock.bench.spread.tasks import LARGEST, JobTerms, in_batches, versions, work
-from penstock.compare.cell import Cell, run_cell
-from penstock.compare.runner import Task
+from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.runner import Task
 from penstock.core.errors import EngineError, InputError, MissingError
 from tests.fakes.shell import Shell
 

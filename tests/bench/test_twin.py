@@ -16,11 +16,11 @@ from penstock.bench.spread.tasks import JobTerms, in_batches, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import limited, shares_of
-from penstock.compare.cell import run_cell
-from penstock.compare.experiment import Experiment
-from penstock.compare.folder import finish
-from penstock.compare.results import Results
-from penstock.compare.runner import Task, run
+from penstock.comparison.cell import run_cell
+from penstock.comparison.experiment import Experiment
+from penstock.comparison.folder import finish
+from penstock.comparison.results import Results
+from penstock.comparison.runner import Task, run
 from penstock.core.errors import InputError
 from penstock.history import journal
 from penstock.lab.rig.capacity_file import CLOSE, TRIGGERS, Capacity, write_capacities

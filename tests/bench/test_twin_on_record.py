@@ -9,8 +9,8 @@ import pytest
 
 from penstock.bench.cell import read_cell
 from penstock.bench.validation.comparison import EXECUTORS, LAG, Scene, twin_cells, validate
-from penstock.compare.results import Results
-from penstock.compare.runner import run
+from penstock.comparison.results import Results
+from penstock.comparison.runner import run
 from tests.places import ROOT
 
 TWIN = ROOT / "examples" / "twin"

@@ -16,9 +16,9 @@ from penstock.bench.twin.twin import Twin
 from penstock.bench.validation.comparison import Validation, twin_cells, validate
 from penstock.bench.validation.validation_tables import verdict_lines
 from penstock.bench.validation.verdicts import verdicts
-from penstock.compare import trace as traces
-from penstock.compare.results import Results
-from penstock.compare.runner import run
+from penstock.comparison import trace as traces
+from penstock.comparison.results import Results
+from penstock.comparison.runner import run
 from penstock.core.errors import InputError
 from penstock.lab.rig.capacity_file import CAPACITY, Capacity
 from penstock.simulator.microbatch import Profile
@@ -313,7 +313,7 @@ def test_a_spec_runs_on_spark_first(
 def test_an_interrupted_validation_leaves_nothing(
     bench: Path, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.compare import runner
+    from penstock.comparison import runner
 
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.cli.bench import report_bench
-from penstock.compare import runner
-from penstock.compare.cell import run_cell
-from penstock.compare.folder import finish
-from penstock.compare.results import Results
+from penstock.comparison import runner
+from penstock.comparison.cell import run_cell
+from penstock.comparison.folder import finish
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError
 from tests.fakes.shell import Shell
 

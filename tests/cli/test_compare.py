@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from penstock.cli.app import build
 from penstock.cli.bench import bench
 from penstock.cli.compare import compare
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError
 
 SHORT = ("--minutes", "10", "--seeds", "3", "--workers", "1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.bench.cell import SparkCell
-from penstock.compare.cell import Cell
+from penstock.comparison.cell import Cell
 from penstock.lab.rig.settings import SparkSettings
 
 SPEC = """\

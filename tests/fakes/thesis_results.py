@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from penstock.compare.cell import Cell
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell
+from penstock.comparison.results import Results
 
 SEEDS = (100, 101, 102, 103, 104)
 SPREAD = (-0.02, 0.01, 0.0, -0.01, 0.02)  # of the values by seed, relative; sums to 0

@@ -12,7 +12,7 @@ from penstock.bench.spark import runner
 from penstock.bench.twin.profiles import capacity_of
 from penstock.bench.twin.run import run_twin
 from penstock.bench.twin.twin import Twin
-from penstock.compare.cell import CellRun
+from penstock.comparison.cell import CellRun
 from penstock.core.guards import Guards
 from penstock.lab.rig.capacity_file import Capacity, write_capacities
 from penstock.lab.rig.settings import SparkSettings

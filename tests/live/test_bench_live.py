@@ -13,9 +13,9 @@ from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
-from penstock.compare.cell import Cell, CellRun
-from penstock.compare.folder import finish
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell, CellRun
+from penstock.comparison.folder import finish
+from penstock.comparison.results import Results
 from penstock.history import journal
 from penstock.lab.host import leftovers
 from penstock.lab.rig import capacity

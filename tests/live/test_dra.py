@@ -11,7 +11,7 @@ from penstock.bench.compressed.run import RunProgress
 from penstock.bench.spark import runner
 from penstock.bench.spark.worker import SparkWorker
 from penstock.bench.specs.spec import load
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.history import journal
 from penstock.lab.rig import capacity
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compare import processes
+from penstock.comparison import processes
 from penstock.core.errors import InputError
 from penstock.papers import harness, running
 from penstock.papers.geo.simulated import figures

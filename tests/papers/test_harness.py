@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.reproduce import ON_SPARK, PAPERS
-from penstock.compare import runner
+from penstock.comparison import runner
 from penstock.core.errors import InputError
 from penstock.papers import harness, running
 from penstock.papers.geo.simulated.experiment import GeoOutcome

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.compare.processes import Stopped
-from penstock.compare.results import SCORES
-from penstock.compare.runner import Book
+from penstock.comparison.processes import Stopped
+from penstock.comparison.results import SCORES
+from penstock.comparison.runner import Book
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
 from penstock.papers import running

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.image import imread
 
-from penstock.compare import runner
+from penstock.comparison import runner
 from penstock.papers import harness, pictures
 from penstock.papers.harness import Reproduction
 from penstock.papers.running import RunFolder

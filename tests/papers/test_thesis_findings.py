@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.papers.judging import Finding, Rule, together
 from penstock.papers.judging import finding as finding_of
 from penstock.papers.thesis import cells, findings, mechanisms, published

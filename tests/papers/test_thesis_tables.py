@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 from rich.console import Console
 
-from penstock.compare.cell import THESIS_GUARDS
+from penstock.comparison.cell import THESIS_GUARDS
 from penstock.papers.thesis import (
     accuracy,
     cells,

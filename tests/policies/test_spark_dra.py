@@ -10,7 +10,7 @@ import pytest
 
 from penstock.bench.cell import SparkCell
 from penstock.bench.specs.spec import load as load_spec
-from penstock.compare.cell import Cell, run_cell
+from penstock.comparison.cell import Cell, run_cell
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import State, plan

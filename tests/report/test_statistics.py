@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from penstock.compare.groups import pareto
+from penstock.comparison.groups import pareto
 from penstock.core.errors import InputError
 from penstock.report.statistics import estimate, paired
 

@@ -15,9 +15,9 @@ from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.bench.spread.job import OnSpark
-    from penstock.compare.experiment import Experiment
-    from penstock.compare.runner import Progress
-    from penstock.compare.summary import Comparison
+    from penstock.comparison.experiment import Experiment
+    from penstock.comparison.runner import Progress
+    from penstock.comparison.summary import Comparison
 
 
 def bench(
@@ -61,7 +61,7 @@ def bench(
     from penstock.bench.cell import read_cell, settings_of
     from penstock.bench.spark.plan import spark_config
     from penstock.bench.specs.spec import load
-    from penstock.compare.folder import create_folder, resumed, run_experiment
+    from penstock.comparison.folder import create_folder, resumed, run_experiment
     from penstock.report import runs
 
     if spec is None and resume is None:
@@ -113,7 +113,7 @@ def _on_spark(plan: Experiment, master: str, workers: int | None) -> OnSpark:
 def _bench_on_spark(plan: Experiment, folder: Path, servers: str | None, as_json: bool) -> None:
     from penstock.bench.cell import read_cell
     from penstock.cli.bench_spark import raise_missing, run_spark_plan
-    from penstock.compare.results import Results
+    from penstock.comparison.results import Results
 
     failures = run_spark_plan(plan, folder, servers)
     if Results.load(folder, read=read_cell).done:
@@ -132,7 +132,7 @@ def runs_bar(title: str) -> Iterator[Progress]:
 def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
     """Rebuild the report of a bench and print it; returns the page."""
     from penstock.bench.cell import read_cell
-    from penstock.compare.folder import finish
+    from penstock.comparison.folder import finish
 
     done = finish(folder, base=base, read=read_cell)
     show(done, as_json=as_json, differences=base is not None)
@@ -169,7 +169,7 @@ def check_workers(workers: int | None) -> None:
 def _show_plan(plan: Experiment, workers: int | None, as_json: bool) -> None:
     from penstock.bench.cell import spark_cells
     from penstock.bench.spark.plan import plan_lines, spark_config, wall_seconds
-    from penstock.compare.folder import effective, estimate_seconds
+    from penstock.comparison.folder import effective, estimate_seconds
     from penstock.report import units
 
     on_spark = spark_cells(plan.cells)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.bench.compressed.run import RunProgress
     from penstock.bench.spark.runner import Failure
-    from penstock.compare.cell import Cell
-    from penstock.compare.experiment import Experiment
+    from penstock.comparison.cell import Cell
+    from penstock.comparison.experiment import Experiment
     from penstock.lab.rig.settings import SparkSettings
 
 EVERY = 10.0  # minutes of thesis time between two lines where there is no terminal

@@ -85,7 +85,7 @@ def compare(
         return
     assert policies is not None
     check_workers(workers)
-    from penstock.compare import api
+    from penstock.comparison import api
 
     with runs_bar(f"{query} under {workload}") as progress:
         done = api.compare(
@@ -111,8 +111,8 @@ def compare(
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:
     from penstock.bench.cell import read_cell
-    from penstock.compare.results import Results
-    from penstock.compare.summary import summarize
+    from penstock.comparison.results import Results
+    from penstock.comparison.summary import summarize
     from penstock.report import runs
 
     results = Results.load(runs.find(run, out), read=read_cell)

@@ -21,7 +21,7 @@ def report(
     ] = False,
 ) -> None:
     """Rebuild the picture and the page of a run, and print its figures."""
-    from penstock.compare.folder import is_bench
+    from penstock.comparison.folder import is_bench
     from penstock.report import runs
     from penstock.report.build import finish, finished_document
 

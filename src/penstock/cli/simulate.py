@@ -134,7 +134,7 @@ def simulate(
 
     The defaults are the thesis's query 1 under its cosine load, with its guards.
     """
-    from penstock.compare import api
+    from penstock.comparison import api
 
     guards = Guards(
         minimum=minimum,

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.bench.spark.runner import Failure
     from penstock.bench.validation.comparison import Validation
-    from penstock.compare.cell import Cell
-    from penstock.compare.results import Results
+    from penstock.comparison.cell import Cell
+    from penstock.comparison.results import Results
     from penstock.report.table import Table
 
 DOCUMENT, TABLES, TWIN = "validation.json", "tables.txt", "twin"
@@ -53,7 +53,7 @@ def validate(
     from penstock.bench.validation.comparison import twin_cells
     from penstock.bench.validation.comparison import validate as compare
     from penstock.cli.bench_spark import raise_missing
-    from penstock.compare.results import Results
+    from penstock.comparison.results import Results
     from penstock.report import runs
 
     check_workers(workers)
@@ -83,7 +83,7 @@ def _bench(source: str, profiles: Path, out: Path) -> tuple[Path, list[Failure]]
     from penstock.bench.specs.spec import load
     from penstock.bench.twin.profiles import read_profiles
     from penstock.cli.bench_spark import run_spark_plan
-    from penstock.compare.folder import create_folder, is_bench
+    from penstock.comparison.folder import create_folder, is_bench
     from penstock.report import runs
 
     if not Path(source).is_file():
@@ -125,7 +125,7 @@ def _config(folder: Path, profiles: Path, spark: Results) -> dict[str, Any]:
 
 def _play(cells: Sequence[Cell], spark: Results, folder: Path, workers: int | None) -> Results:
     """The same runs in the twin."""
-    from penstock.compare.runner import run
+    from penstock.comparison.runner import run
 
     seeds = [s for s in spark.seeds if any(s in spark.seeds_of(cell.key) for cell in cells)]
     total = len(cells) * len(seeds)

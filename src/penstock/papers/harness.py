@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from penstock import __version__
-from penstock.compare.runner import same_figures
+from penstock.comparison.runner import same_figures
 from penstock.core.errors import InputError
 from penstock.history.files import atomic, write_text
 from penstock.papers import document

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from penstock.compare.cell import Cell
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell
+from penstock.comparison.results import Results
 from penstock.report.statistics import estimate
 
 Verdict = Literal["held", "tie", "not held"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from penstock.compare.processes import Stopped, leave_if_stopping, spread
-from penstock.compare.results import SCORES, read_scores
-from penstock.compare.runner import Book, cores
+from penstock.comparison.processes import Stopped, leave_if_stopping, spread
+from penstock.comparison.results import SCORES, read_scores
+from penstock.comparison.runner import Book, cores
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.report.statistics import Difference, Estimate, estimate, paired

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.compare.cell import Cell
+from penstock.comparison.cell import Cell
 from penstock.lab.rig.settings import SparkSettings
 from penstock.workloads import patterns
 from penstock.workloads.patterns import Pattern, per_second

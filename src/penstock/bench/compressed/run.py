@@ -17,12 +17,12 @@ from penstock.bench.compressed.load import Load
 from penstock.bench.compressed.series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
-from penstock.compare import oracle
-from penstock.compare.cell import Cell, CellRun
-from penstock.compare.oracle import Demand
-from penstock.compare.recording import Recording, Watched
-from penstock.compare.scores import Actions, Stage, series_scores
-from penstock.compare.trace import trace_of
+from penstock.comparison import oracle
+from penstock.comparison.cell import Cell, CellRun
+from penstock.comparison.oracle import Demand
+from penstock.comparison.recording import Recording, Watched
+from penstock.comparison.scores import Actions, Stage, series_scores
+from penstock.comparison.trace import trace_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.loop import Decision, Loop, Mode, State
 from penstock.core.ports import Engine, figures_of

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.bench.cell import SparkCell, spark_cells
-from penstock.compare.cell import Cell
-from penstock.compare.groups import policy_label
+from penstock.comparison.cell import Cell
+from penstock.comparison.groups import policy_label
 from penstock.lab.rig.allocation import TIMEOUTS
 from penstock.lab.rig.settings import KAFKA, SparkSettings
 from penstock.report import units

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.bench.cell import SparkCell
-from penstock.compare import trace as traces
-from penstock.compare.cell import CellRun
-from penstock.compare.results import SCORES, TRACES, read_scores
-from penstock.compare.runner import JOURNALS, Book, begin, check
+from penstock.comparison import trace as traces
+from penstock.comparison.cell import CellRun
+from penstock.comparison.results import SCORES, TRACES, read_scores
+from penstock.comparison.runner import JOURNALS, Book, begin, check
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.rig.allocation import Allocation
 

@@ -16,7 +16,7 @@ from penstock.bench.cell import SparkCell
 from penstock.bench.compressed.load import load_of
 from penstock.bench.compressed.run import RunRecord, Watch, act, scored, window_of
 from penstock.bench.compressed.thesis_time import Scale
-from penstock.compare.cell import CellRun
+from penstock.comparison.cell import CellRun
 from penstock.core.errors import EngineError
 from penstock.lab.clusters.standalone.full_speed import full_speed
 from penstock.lab.queries import nexmark

@@ -18,10 +18,10 @@ from penstock.bench.specs.spark_table import TABLE as SPARK
 from penstock.bench.specs.spark_table import engine_of, engine_settings
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.twin.twin import Twin
-from penstock.compare.cell import Cell
-from penstock.compare.check import check_cell
-from penstock.compare.experiment import Experiment, seed_range
-from penstock.compare.groups import key_of, policy_label
+from penstock.comparison.cell import Cell
+from penstock.comparison.check import check_cell
+from penstock.comparison.experiment import Experiment, seed_range
+from penstock.comparison.groups import key_of, policy_label
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.lab.rig.capacity_file import CAPACITY, Capacity, read_capacities

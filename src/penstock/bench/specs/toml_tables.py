@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.compare.cell import workload_minutes
-from penstock.compare.groups import key_of, value_text
-from penstock.compare.guards_table import PRESETS, guards_of
+from penstock.comparison.cell import workload_minutes
+from penstock.comparison.groups import key_of, value_text
+from penstock.comparison.guards_table import PRESETS, guards_of
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.simulator import PROFILES

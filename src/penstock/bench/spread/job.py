@@ -1,8 +1,8 @@
 """Spread the simulated runs of a bench over Spark: one job, a task per batch of runs.
 
 An accumulator brings back what a task did as soon as it has ended, and once, however often Spark
-had to try it. So this is a way to run tasks like the others of :mod:`penstock.compare.runner`: what
-is finished is kept, in whatever order it comes.
+had to try it. So this is a way to run tasks like the others of :mod:`penstock.comparison.runner`:
+what is finished is kept, in whatever order it comes.
 
 Executors of a cluster get this very package with the job, so they cannot run another version; the
 packages that it needs have to be installed there.
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.bench.spread.sessions import Master, Say, connected
 from penstock.bench.spread.tasks import Batch, BatchReply, JobTerms, in_batches, versions
-from penstock.compare.runner import Add, Task
+from penstock.comparison.runner import Add, Task
 from penstock.core.errors import EngineError, MissingError, PenstockError
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ CANCEL_SECONDS = 10.0  # for a job to end
 
 
 class OnSpark:
-    """A way to run tasks (``penstock.compare.runner.Way``) on a Spark master; ``say`` gets a line
-    per step.
+    """A way to run tasks on a Spark master (``penstock.comparison.runner.Way``).
+
+    ``say`` gets a line per step.
     """
 
     def __init__(self, master: Master, *, say: Say = lambda line: None) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import penstock
-from penstock.compare.runner import cores
+from penstock.comparison.runner import cores
 from penstock.core.errors import EngineError, InputError, MissingError
 from penstock.lab.clusters.standalone.daemons import tail
 from penstock.lab.clusters.standalone.sessions import (

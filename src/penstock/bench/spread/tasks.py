@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import penstock
-from penstock.compare.runner import Done, Task, run_one
+from penstock.comparison.runner import Done, Task, run_one
 from penstock.core.errors import MissingError, PenstockError
 from penstock.history.files import atomic
 

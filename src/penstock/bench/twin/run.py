@@ -11,7 +11,7 @@ from penstock.bench.compressed.load import load_of, squeezed
 from penstock.bench.compressed.run import RunRecord, act, scored, window_of
 from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.twin.twin import Twin, limited, shares_of
-from penstock.compare.cell import Cell, CellRun
+from penstock.comparison.cell import Cell, CellRun
 from penstock.lab.rig.allocation import Allocation
 from penstock.lab.rig.settings import SparkSettings
 from penstock.simulator.microbatch import MicroBatchEngine

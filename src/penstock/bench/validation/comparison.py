@@ -12,15 +12,15 @@ from penstock.bench.cell import SparkCell, spark_cells
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.validation import agreement
 from penstock.bench.validation.agreement import Order, Sample, Tally, allowed_lag, orders, tally
-from penstock.compare.cell import Cell
-from penstock.compare.groups import (
+from penstock.comparison.cell import Cell
+from penstock.comparison.groups import (
     guards_label,
     pipeline_label,
     policy_label,
     scenes,
     workload_label,
 )
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError
 from penstock.lab.rig.capacity_file import CAPACITY, read_capacities
 from penstock.report.statistics import Estimate, estimate

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from penstock.bench.validation.comparison import EXECUTORS, PolicyCompared, Validation
 from penstock.bench.validation.verdicts import percent
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.report.figure import BLUE, GREY, ORANGE, STYLE, new_figure, save_figure
 
 PANEL = (7.5, 3.0)  # inches

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compare.scores import Actions
+from penstock.comparison.scores import Actions
 from penstock.core.guards import Guards
 from penstock.lab.rig.settings import SparkSettings
 from penstock.policies import DynamicAllocation

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.compare.processes import leave_if_stopping
+from penstock.comparison.processes import leave_if_stopping
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.papers.mead.cells import MeadCell

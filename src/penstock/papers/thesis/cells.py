@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.compare.cell import THESIS_GUARDS, Cell
+from penstock.comparison.cell import THESIS_GUARDS, Cell
 from penstock.papers.thesis import published
 from penstock.policies import POLICIES
 from penstock.simulator import queries

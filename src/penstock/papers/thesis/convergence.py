@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import NONE, Grid, number, percent

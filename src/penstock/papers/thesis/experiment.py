@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.compare import runner
-from penstock.compare.cell import Cell
-from penstock.compare.results import Results
+from penstock.comparison import runner
+from penstock.comparison.cell import Cell
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError, unknown
 from penstock.papers.harness import Asked
 from penstock.papers.running import RunFolder

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from penstock.compare.cell import THESIS_GUARDS, Cell
-from penstock.compare.results import Results
+from penstock.comparison.cell import THESIS_GUARDS, Cell
+from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, extended_tables, published
 from penstock.report.grid import Grid
 from penstock.simulator import queries

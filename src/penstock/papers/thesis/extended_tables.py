@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.compare.cell import Cell
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell
+from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, convergence, published
 from penstock.papers.thesis.tables import Compared, Line, compare, measured
 from penstock.report.grid import Grid, interval, number, percent

@@ -10,8 +10,8 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from penstock.compare.results import Results
-from penstock.compare.trace import Trace
+from penstock.comparison.results import Results
+from penstock.comparison.trace import Trace
 from penstock.papers.pictures import COLOURS, DPI, canvas
 from penstock.papers.thesis import cells, published
 from penstock.report.figure import GREY, INK

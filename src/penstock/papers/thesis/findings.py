@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from penstock.compare.cell import Cell
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell
+from penstock.comparison.results import Results
 from penstock.papers.judging import Finding, Part, Rule, at_least, bound, lower
 from penstock.papers.judging import judge as judge_by
 from penstock.papers.thesis import cells, mechanisms, published

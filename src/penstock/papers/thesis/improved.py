@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.papers.thesis import cells
 from penstock.papers.thesis.tables import plain
 from penstock.report.grid import Grid, interval, percent

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.compare.results import Results
+from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.published import FIGURES, Figure
 from penstock.report.grid import Grid, interval, number, printed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from penstock.compare.processes import leave_if_stopping
+from penstock.comparison.processes import leave_if_stopping
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Snapshot

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.compare.processes import leave_if_stopping
+from penstock.comparison.processes import leave_if_stopping
 from penstock.core.loop import Decision, Loop
 from penstock.core.ports import figures_of
 from penstock.papers.gesscale.simulated import setups

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import __version__
-from penstock.compare.cell import Cell
-from penstock.compare.runner import Progress
+from penstock.comparison.cell import Cell
+from penstock.comparison.runner import Progress
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop, State

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.compare.cell import Cell
+from penstock.comparison.cell import Cell
 from penstock.core.errors import InputError
 
 

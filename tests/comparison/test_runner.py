@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from penstock import policies
-from penstock.compare import runner
-from penstock.compare.cell import THESIS_GUARDS, Cell, run_cell
-from penstock.compare.results import SCORES, Results
-from penstock.compare.runner import Add, Task, run, run_one
+from penstock.comparison import runner
+from penstock.comparison.cell import THESIS_GUARDS, Cell, run_cell
+from penstock.comparison.results import SCORES, Results
+from penstock.comparison.runner import Add, Task, run, run_one
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.model import Proposal, Snapshot

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from penstock.compare import oracle
-from penstock.compare.recording import Recording, Watched
-from penstock.compare.scores import Scores, scores_of
-from penstock.compare.trace import Trace, trace_of
+from penstock.comparison import oracle
+from penstock.comparison.recording import Recording, Watched
+from penstock.comparison.scores import Scores, scores_of
+from penstock.comparison.trace import Trace, trace_of
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards

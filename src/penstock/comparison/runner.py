@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from penstock import __version__
-from penstock.compare import trace as traces
-from penstock.compare.cell import Cell, run_cell
-from penstock.compare.processes import spread, stopping
-from penstock.compare.results import SCORES, TRACES, Results, read_cells, read_scores
-from penstock.compare.scores import Scores
+from penstock.comparison import trace as traces
+from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.processes import spread, stopping
+from penstock.comparison.results import SCORES, TRACES, Results, read_cells, read_scores
+from penstock.comparison.scores import Scores
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.history.files import write_text
 from penstock.report.runs import CELLS

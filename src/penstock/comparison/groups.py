@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from penstock.compare.cell import Cell
-from penstock.compare.guards_table import PRESETS
-from penstock.compare.results import Results
+from penstock.comparison.cell import Cell
+from penstock.comparison.guards_table import PRESETS
+from penstock.comparison.results import Results
 from penstock.core.codec import to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from penstock.compare import trace as traces
-from penstock.compare.cell import Cell
-from penstock.compare.scores import Scores
-from penstock.compare.trace import Trace
+from penstock.comparison import trace as traces
+from penstock.comparison.cell import Cell
+from penstock.comparison.scores import Scores
+from penstock.comparison.trace import Trace
 from penstock.core.errors import InputError, unknown
 from penstock.report.runs import CELLS
 from penstock.report.statistics import Difference, Estimate, estimate, paired

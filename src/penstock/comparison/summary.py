@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.compare.groups import groups
-from penstock.compare.results import Results
+from penstock.comparison.groups import groups
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError
 from penstock.report.bench_tables import FRONT, Group, group_tables
 from penstock.report.table import terminal_text

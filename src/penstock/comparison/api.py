@@ -1,4 +1,4 @@
-"""``penstock.simulate`` and ``penstock.compare``: policies on a query under a load, simulated.
+"""``penstock.simulate`` and ``penstock.comparison``: policies on a query under a load, simulated.
 
 A policy is an object such as ``DS2(over_provisioning=1.4)``, one of the user's own, or a name with
 parameters: ``"ds2:over_provisioning=1.4"``. A workload is an object of ``penstock.workloads`` or a
@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.compare import runner
-from penstock.compare.cell import Cell, workload_minutes
-from penstock.compare.check import check_cell
-from penstock.compare.experiment import Experiment, seed_range
-from penstock.compare.folder import create_folder, finish, run_experiment
-from penstock.compare.groups import base_of, key_of, policy_label
-from penstock.compare.guards_table import guards_of
-from penstock.compare.results import Results, read_scores
-from penstock.compare.runner import Progress
-from penstock.compare.simulation import Simulation, simulate_cell
-from penstock.compare.summary import Comparison, summarize
+from penstock.comparison import runner
+from penstock.comparison.cell import Cell, workload_minutes
+from penstock.comparison.check import check_cell
+from penstock.comparison.experiment import Experiment, seed_range
+from penstock.comparison.folder import create_folder, finish, run_experiment
+from penstock.comparison.groups import base_of, key_of, policy_label
+from penstock.comparison.guards_table import guards_of
+from penstock.comparison.results import Results, read_scores
+from penstock.comparison.runner import Progress
+from penstock.comparison.simulation import Simulation, simulate_cell
+from penstock.comparison.summary import Comparison, summarize
 from penstock.core.codec import to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards

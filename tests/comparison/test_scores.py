@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from penstock.compare import oracle
-from penstock.compare.scores import (
+from penstock.comparison import oracle
+from penstock.comparison.scores import (
     Actions,
     drain_seconds,
     flow_scores,

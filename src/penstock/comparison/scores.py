@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from penstock.compare.oracle import Demand, total
+from penstock.comparison.oracle import Demand, total
 from penstock.core.loop import Decision
 from penstock.simulator import FluidEngine, FluidSpec, Series, Totals
 from penstock.simulator.series import Floats

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.compare.api import compare, simulate
+import penstock
+from penstock.comparison.results import Results
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.policies import DS2, HpaCpu
 from penstock.workloads import Constant, Cosine, Spikes, Trace
+from penstock.workloads.patterns import PATTERNS
 from tests.fakes.shell import Shell
 
+compare, simulate = penstock.compare, penstock.simulate
 SHORT: Any = {"query": "q1", "minutes": 20, "seeds": 2}
 
 
@@ -158,3 +163,33 @@ def test_progress_is_told() -> None:
     told.clear()
     simulate(minutes=10, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (40, 40)
+
+
+# ---- where it is found --------------------------------------------------------------------------
+
+
+def test_the_function_is_not_hidden_by_a_package() -> None:
+    assert Results.__module__ == "penstock.comparison.results"  # imported before, and still
+    assert callable(penstock.compare) and callable(penstock.simulate)
+    assert {"compare", "simulate"} <= set(penstock.__all__)
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import penstock\n"
+        "try: penstock.simulate\n"
+        "except penstock.PenstockError as error: print(error, error.exit_code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "numba is not installed. pip install 'penstock[sim]' 3\n", done.stderr
+
+
+def test_patterns_are_loaded_by_name() -> None:
+    import penstock.workloads as workloads
+
+    assert set(workloads.__all__) == {kind.__name__ for kind in PATTERNS.values()}
+    for name in workloads.__all__:
+        assert getattr(workloads, name) in PATTERNS.values()
+    with pytest.raises(AttributeError, match="Sawtooth"):
+        workloads.Sawtooth  # type: ignore[attr-defined]  # noqa: B018

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from penstock.compare.cell import Cell
+from penstock.comparison.cell import Cell
 from penstock.core.errors import InputError
 from penstock.simulator.inflow import offered
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.compare.cell import THESIS_GUARDS
+from penstock.comparison.cell import THESIS_GUARDS
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
 from penstock.spark.settings.keys import FIELDS, guard_value

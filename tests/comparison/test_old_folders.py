@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.cell import SparkCell, read_cell
-from penstock.compare.folder import finish, resumed
-from penstock.compare.results import ReadCell, Results
+from penstock.comparison.folder import finish, resumed
+from penstock.comparison.results import ReadCell, Results
 from tests.places import ROOT
 
 FLUID = ROOT / "tests" / "reference" / "compare-0.1"

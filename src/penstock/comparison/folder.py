@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
-from penstock.compare import runner
-from penstock.compare.cell import Cell, run_cell
-from penstock.compare.experiment import Experiment
-from penstock.compare.results import ReadCell, Results
-from penstock.compare.runner import Progress, Way
-from penstock.compare.summary import Comparison, summarize
+from penstock.comparison import runner
+from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.experiment import Experiment
+from penstock.comparison.results import ReadCell, Results
+from penstock.comparison.runner import Progress, Way
+from penstock.comparison.summary import Comparison, summarize
 from penstock.core.errors import PenstockError
 from penstock.history.files import atomic, write_text
 from penstock.policies import parameters_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.compare.scores import Actions
+from penstock.comparison.scores import Actions
 from penstock.core.errors import EngineError
 from penstock.core.loop import Decision, State
 from penstock.core.model import Proposal, Snapshot
