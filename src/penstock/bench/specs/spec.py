@@ -14,8 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from penstock.bench.cell import SparkCell
 from penstock.bench.specs import toml_tables
-from penstock.bench.specs.spark_table import TABLE as SPARK
-from penstock.bench.specs.spark_table import engine_of, engine_settings
+from penstock.bench.specs.spark_table import TABLE, engine_of, engine_settings
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.twin.twin import Twin
 from penstock.comparison.cell import Cell
@@ -88,7 +87,7 @@ T = TypeVar("T")
 
 TABLES = ("pipeline", "workload", "policy")
 _TOP = (
-    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", SPARK,
+    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", TABLE,
     *TWIN, *TABLES,
 )  # fmt: skip
 
