@@ -14,8 +14,7 @@ from penstock.bench.cell import SparkCell, read_cell, settings_of, spark_cells
 from penstock.bench.specs.spec import load
 from penstock.bench.spread.tasks import JobTerms, in_batches, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
-from penstock.bench.twin.run import run_twin
-from penstock.bench.twin.twin import limited, shares_of
+from penstock.bench.twin.twin import limited, run_twin, shares_of
 from penstock.comparison.cell import run_cell
 from penstock.comparison.experiment import Experiment
 from penstock.comparison.folder import finish

@@ -10,8 +10,7 @@ from typing import Any
 from penstock.bench.cell import SparkCell
 from penstock.bench.spark import runner
 from penstock.bench.twin.profiles import capacity_of
-from penstock.bench.twin.run import run_twin
-from penstock.bench.twin.twin import Twin
+from penstock.bench.twin.twin import Twin, run_twin
 from penstock.comparison.cell import CellRun
 from penstock.core.guards import Guards
 from penstock.lab.rig.capacity_file import Capacity, write_capacities

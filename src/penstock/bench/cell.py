@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock.batches.snapshot import POOL
-from penstock.bench.twin.run import run_twin
-from penstock.bench.twin.twin import Twin
+from penstock.bench.twin.twin import Twin, run_twin
 from penstock.comparison.cell import Cell, CellRun
 from penstock.core.codec import from_json
 from penstock.core.errors import EngineError, InputError
