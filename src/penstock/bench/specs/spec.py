@@ -178,8 +178,8 @@ T = TypeVar("T")
 
 TABLES = ("pipeline", "workload", "policy")
 _TOP = (
-    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards", SPARK_TABLE,
-    *TWIN, *TABLES,
+    "name", "engine", "seeds", "minutes", "period", "profile", "slo", "journals", "guards",
+    SPARK_TABLE, *TWIN, *TABLES,
 )  # fmt: skip
 
 
