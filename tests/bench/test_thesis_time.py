@@ -89,7 +89,16 @@ def test_what_a_policy_works_out_does_not_depend_on_the_scale(
 
 PLAIN = {
     Snapshot: {
-        *("pipeline", "operators", "pools", "acting", "free_nodes", "rescales", "queries"),
+        *(
+            "pipeline",
+            "operators",
+            "pools",
+            "acting",
+            "execution",
+            "free_nodes",
+            "rescales",
+            "queries",
+        ),
         *("rtt", "prices"),  # a network is as slow as it is, whatever the load is taken for
         "groups",
     },

@@ -21,6 +21,7 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.model import Proposal, Snapshot
 from penstock.history import journal
+from tests.fakes.registered import registered
 
 SEEDS = (3, 5)
 
@@ -193,7 +194,8 @@ class Forecaster:
 
 @pytest.fixture
 def with_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    extra: dict[str, Any] = {"faulty": Faulty, "forecaster": Forecaster}
+    kinds = {"faulty": Faulty, "forecaster": Forecaster}
+    extra = {name: registered(name, kind) for name, kind in kinds.items()}
     monkeypatch.setattr(policies, "POLICIES", {**policies.POLICIES, **extra})
 
 

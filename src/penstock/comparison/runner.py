@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -127,7 +127,8 @@ def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
     }
     path = folder / CELLS
     if path.exists():
-        if differing := _differing(read_cells(folder), json.loads(json.dumps(document))):
+        read = type(cells[0]).from_dict
+        if differing := _differing(read_cells(folder), json.loads(json.dumps(document)), read):
             raise InputError(
                 f"{folder} was started with {differing}; its results cannot be mixed. Resume it "
                 "with the spec it was started with, or start a new bench"
@@ -136,13 +137,15 @@ def begin(folder: Path, cells: Sequence[Cell], seeds: Sequence[int]) -> None:
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
-def _differing(before: dict[str, Any], now: dict[str, Any]) -> str:
+def _differing(
+    before: dict[str, Any], now: dict[str, Any], read: Callable[[Mapping[str, Any]], Cell]
+) -> str:
     """What a folder was started with, where that is not what is to be run now; else empty."""
     if not same_figures(before.get("penstock")):
         return f"penstock {before.get('penstock')}, this is {now['penstock']}"
     if before["seeds"] != now["seeds"]:
         return f"{len(before['seeds'])} other seeds"
-    cells = [Cell.from_dict(cell).to_dict() for cell in before["cells"]]
+    cells = [read(cell).to_dict() for cell in before["cells"]]
     return "" if json.loads(json.dumps(cells)) == now["cells"] else "other cells"
 
 
