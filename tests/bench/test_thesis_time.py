@@ -100,7 +100,7 @@ PLAIN = {
             "queries",
         ),
         *("rtt", "prices"),  # a network is as slow as it is, whatever the load is taken for
-        "groups",
+        *("groups", "execution"),
     },
     OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer", "arrivals"},
     Rescale: {"pool", "before", "after"},

@@ -14,9 +14,8 @@ import pytest
 
 import penstock
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies import DECIDING, POLICIES
+from penstock.policies import DECIDING, POLICIES, Registered
 from penstock.report import runs
-from tests.fakes.registered import registered
 from tests.fakes.shell import Shell
 
 SHORT = ("simulate", "--minutes", "20")
@@ -211,7 +210,8 @@ class Impatient:
 class TestInterrupt:
     @pytest.fixture(autouse=True)
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(POLICIES, "impatient", registered("impatient", Impatient))
+        made = Registered("impatient", __name__, "Impatient")
+        monkeypatch.setitem(POLICIES, "impatient", made)
 
     def test_leaves_a_valid_partial_run(self, shell: Shell, tmp_path: Path) -> None:
         done = shell(*SHORT, "--policy", "impatient", "--set", "ticks=3", "--json")

@@ -21,7 +21,6 @@ from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.model import Proposal, Snapshot
 from penstock.history import journal
-from tests.fakes.registered import registered
 
 SEEDS = (3, 5)
 
@@ -194,8 +193,10 @@ class Forecaster:
 
 @pytest.fixture
 def with_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    kinds = {"faulty": Faulty, "forecaster": Forecaster}
-    extra = {name: registered(name, kind) for name, kind in kinds.items()}
+    extra = {
+        "faulty": policies.Registered("faulty", __name__, "Faulty"),
+        "forecaster": policies.Registered("forecaster", __name__, "Forecaster"),
+    }
     monkeypatch.setattr(policies, "POLICIES", {**policies.POLICIES, **extra})
 
 

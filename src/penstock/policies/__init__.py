@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from penstock.core.errors import InputError, MissingError, unknown
@@ -79,7 +79,7 @@ PACKAGES: Mapping[str, str] = {"models": "scipy"}
 class Registered:
     """Where the policy of a name is; a call with its parameters makes one.
 
-    module: below ``penstock.policies``
+    module: with a dot before it, below ``penstock.policies``
     attribute: its class there, or a preset of a class, a ``functools.partial``
     extra: of Penstock that has to be installed for it
     settled: fields that the name decides, so that they are no parameters of it
@@ -137,7 +137,7 @@ class Registered:
 
     @property
     def _path(self) -> str:
-        return f"{__name__}.{self.module}"
+        return resolve_name(self.module, __name__)
 
     def _kind_and_preset(self) -> tuple[type[Any], Mapping[str, Any]]:
         found = self.load()
@@ -147,30 +147,30 @@ class Registered:
 
 
 _TABLE = (
-    Registered("static", "static", "Static"),
-    Registered("hpa-cpu", "hpa_cpu", "HpaCpu"),
-    Registered("hpa-varga", "hpa_varga", "HpaVarga"),
-    Registered("ds2", "ds2", "DS2"),
-    Registered("dhalion", "dhalion", "Dhalion"),
-    Registered("hpa+", "hpa_plus", "HpaPlus"),
-    Registered("ds2+", "ds2_plus", "DS2Plus"),
-    Registered("dhalion+", "dhalion_plus", "DhalionPlus"),
-    Registered("proactive", "proactive", "Proactive"),
-    Registered("spark-dra", "spark_dra", "DynamicAllocation"),
-    Registered("mead", "mead.mead", "Mead", "models", ("model",)),
-    Registered("mead+", "mead.mead_plus", "MeadPlus", "models"),
-    Registered("mead-mg1", "mead.mead", "MeadMg1", "models", ("model", "maps")),
+    Registered("static", ".static", "Static"),
+    Registered("hpa-cpu", ".hpa_cpu", "HpaCpu"),
+    Registered("hpa-varga", ".hpa_varga", "HpaVarga"),
+    Registered("ds2", ".ds2", "DS2"),
+    Registered("dhalion", ".dhalion", "Dhalion"),
+    Registered("hpa+", ".hpa_plus", "HpaPlus"),
+    Registered("ds2+", ".ds2_plus", "DS2Plus"),
+    Registered("dhalion+", ".dhalion_plus", "DhalionPlus"),
+    Registered("proactive", ".proactive", "Proactive"),
+    Registered("spark-dra", ".spark_dra", "DynamicAllocation"),
+    Registered("mead", ".mead.mead", "Mead", "models", ("model",)),
+    Registered("mead+", ".mead.mead_plus", "MeadPlus", "models"),
+    Registered("mead-mg1", ".mead.mead", "MeadMg1", "models", ("model", "maps")),
     Registered(
-        "mead-kingman", "mead.mead", "MeadKingman", "models", ("model", "maps", "percentile")
+        "mead-kingman", ".mead.mead", "MeadKingman", "models", ("model", "maps", "percentile")
     ),
-    Registered("cpu-threshold", "mead.cpu_threshold", "CpuThreshold"),
-    Registered("drs", "drs", "Drs"),
-    Registered("gesscale", "gesscale.gesscale", "Gesscale", "models", ("aware",)),
-    Registered("gesscale+", "gesscale.gesscale_plus", "GesscalePlus", "models"),
-    Registered("mdl-nlunaware", "gesscale.gesscale", "MdlNlunaware", "models", ("aware",)),
-    Registered("thr-nlunaware", "gesscale.thresholds", "ThrNlunaware", None, ("aware",)),
-    Registered("thr-nlaware", "gesscale.thresholds", "ThrNlaware", None, ("aware",)),
-    Registered("decentralized", "decentralized", "Decentralized"),
+    Registered("cpu-threshold", ".mead.cpu_threshold", "CpuThreshold"),
+    Registered("drs", ".drs", "Drs"),
+    Registered("gesscale", ".gesscale.gesscale", "Gesscale", "models", ("aware",)),
+    Registered("gesscale+", ".gesscale.gesscale_plus", "GesscalePlus", "models"),
+    Registered("mdl-nlunaware", ".gesscale.gesscale", "MdlNlunaware", "models", ("aware",)),
+    Registered("thr-nlunaware", ".gesscale.thresholds", "ThrNlunaware", None, ("aware",)),
+    Registered("thr-nlaware", ".gesscale.thresholds", "ThrNlaware", None, ("aware",)),
+    Registered("decentralized", ".decentralized", "Decentralized"),
 )
 POLICIES: Mapping[str, Registered] = {policy.name: policy for policy in _TABLE}
 DECIDING: Mapping[str, Registered] = {n: p for n, p in POLICIES.items() if n != spark_dra.NAME}
@@ -216,7 +216,7 @@ def name_of(policy: Policy) -> str:
 
 def _registered(policy: object) -> Registered | None:
     """The entry of a policy; a preset before the class that it is a preset of."""
-    found = [entry for entry in _TABLE if entry.made(policy)]
+    found = [entry for entry in POLICIES.values() if entry.made(policy)]
     return max(found, key=lambda entry: isinstance(entry.load(), partial), default=None)
 
 
