@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from penstock.report.grid import NONE
+from penstock.report.table import NONE
 
 THREADS = "OPENBLAS_NUM_THREADS"
 

@@ -32,7 +32,7 @@ from penstock.policies.gesscale.calibration import no_calibration, with_measurem
 from penstock.policies.gesscale.gesscale import Gesscale, Memory
 from penstock.policies.gesscale.gesscale_plus import GesscalePlus
 from penstock.policies.gesscale.observed import Experience
-from penstock.report.grid import NONE, Grid
+from penstock.report.table import NONE, Table
 
 FIT_MS, PLACEMENT_MS = 5.0, 50.0
 NODES = 1000
@@ -109,9 +109,9 @@ def measure_decisions(maps: Mapping[str, LatencyMap], *, runs: int = 12) -> list
     return found
 
 
-def table(costs: Sequence[Cost], nodes: int = NODES) -> Grid:
+def table(costs: Sequence[Cost], nodes: int = NODES) -> Table:
     """Measured beside budget."""
-    return Grid(
+    return Table(
         title="Geo-distributed scaling on one core, ms of CPU",
         header=("what", "pieces", "quiet", "mean", "worst", "budget"),
         rows=tuple(

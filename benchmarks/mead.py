@@ -26,7 +26,7 @@ from penstock.queueing import MarkovianArrivalProcess, PhaseType, map_ph_1
 from penstock.queueing.fitting import fit
 from penstock.queueing.intervals import Intervals
 from penstock.queueing.map2 import hyperexponential
-from penstock.report.grid import NONE, Grid
+from penstock.report.table import NONE, Table
 from penstock.simulator.tuples import TupleEngine, log_analysis
 from penstock.workloads.pattern import Floats
 
@@ -142,9 +142,9 @@ def measure_orders(*, runs: int = 12) -> list[tuple[int, Cost, Cost]]:
     ]
 
 
-def table(costs: Sequence[Cost]) -> Grid:
+def table(costs: Sequence[Cost]) -> Table:
     """Measured beside budget and paper."""
-    return Grid(
+    return Table(
         title="MEAD on one core, ms of CPU",
         header=("what", "pieces", "quiet", "mean", "worst", "budget", "paper"),
         rows=tuple(
@@ -164,9 +164,9 @@ def table(costs: Sequence[Cost]) -> Grid:
     )
 
 
-def orders_table(orders: Sequence[tuple[int, Cost, Cost]]) -> Grid:
+def orders_table(orders: Sequence[tuple[int, Cost, Cost]]) -> Table:
     """Cost against the order."""
-    return Grid(
+    return Table(
         title="A queue by phases of its arrivals, ms",
         header=("phases", "mean", "its worst", "p95", "its worst"),
         rows=tuple(

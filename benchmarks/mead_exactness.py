@@ -23,8 +23,8 @@ from penstock.queueing.map_ph_1 import solve
 from penstock.queueing.matrices import Floats
 from penstock.queueing.replay import departures
 from penstock.queueing.simple import kingman_mean, mg1_mean
-from penstock.report.grid import Grid, percent
 from penstock.report.statistics import CONFIDENCE, Estimate, estimate
+from penstock.report.table import Table, percent
 
 ARRIVALS = 10_000_000
 BATCHES = 20
@@ -145,9 +145,9 @@ def _joint(seen: Estimate, count: int) -> float:
     return (seen.half_width or 0.0) * joint / alone
 
 
-def table(rows: Sequence[Row]) -> Grid:
+def table(rows: Sequence[Row]) -> Table:
     """Model beside simulation, and what models without bursts make of the mean."""
-    return Grid(
+    return Table(
         title="MAP/PH/1 beside simulation, times in services",
         header=("MAP", "load", "mean", "seen", "p95", "seen", "inside", "M/PH/1", "Kingman"),
         rows=tuple(_texts(row) for row in rows),

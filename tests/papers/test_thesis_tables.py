@@ -21,7 +21,7 @@ from penstock.papers.thesis import (
     published,
 )
 from penstock.papers.thesis.tables import compare
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 from penstock.simulator import queries
 from tests.fakes.thesis_results import made
 
@@ -34,7 +34,7 @@ HUGE: Mapping[str, float] = {
 }
 
 
-def shown(grid: Grid) -> list[str]:
+def shown(grid: Table) -> list[str]:
     out = StringIO()
     Console(file=out, width=80, markup=False, highlight=False).print(grid.rich())
     return [line.rstrip() for line in out.getvalue().splitlines()]

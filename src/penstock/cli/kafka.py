@@ -205,11 +205,11 @@ class _Watch:
 
 def _show(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.table import Table as Grid
+    from rich.table import Table as Table
 
     from penstock.report import units
 
-    table = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for column in ("topics", "partitions", "events", "of", "events/s", "worst behind"):
         table.add_column(column, justify="left" if column == "topics" else "right")
     total = document["total"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penstock import __version__
 from penstock.papers.judging import Finding
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 
 CSS = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933;max-width:1080px;margin:2em auto;
@@ -35,7 +35,7 @@ def markdown(
     command: str,
     about: str,
     findings: Sequence[Finding],
-    tables: Sequence[Grid],
+    tables: Sequence[Table],
     pictures: Mapping[str, str],
     first_seed: int | None,
 ) -> str:

@@ -29,7 +29,7 @@ from penstock.papers import document
 from penstock.papers.judging import Finding
 from penstock.papers.running import RunFolder
 from penstock.report import runs
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 
 FIGURES = "figures"
 
@@ -62,7 +62,7 @@ class Report:
     """What came out: findings, tables for a terminal, and the pictures that were drawn."""
 
     findings: Sequence[Finding]
-    tables: Sequence[Grid]
+    tables: Sequence[Table]
     pictures: Sequence[Path]
 
 

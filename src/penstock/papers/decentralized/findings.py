@@ -9,8 +9,8 @@ from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import mean
 from penstock.papers.decentralized.tables import fine
 from penstock.papers.judging import Finding, bound
-from penstock.report.grid import percent
 from penstock.report.statistics import estimate
+from penstock.report.table import percent
 
 NEAR = 0.1  # of 1: an accuracy that is as good as ideal
 MOST_DELAY = 8.0  # steps

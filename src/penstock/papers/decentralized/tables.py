@@ -9,16 +9,16 @@ import numpy as np
 from penstock.papers.decentralized import published
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import PAPER, Scores, mean
-from penstock.report.grid import NONE, Grid, percent
 from penstock.report.statistics import Estimate, estimate
+from penstock.report.table import NONE, Table, percent
 
 
-def all_tables(found: Evidence) -> list[Grid]:
+def all_tables(found: Evidence) -> list[Table]:
     """All tables, in the order of the paper."""
     return [experiment(found), sensitivity(found), delays(found), traffic(found), large(found)]
 
 
-def experiment(found: Evidence) -> Grid:
+def experiment(found: Evidence) -> Table:
     """The paper's one run beside ours."""
 
     def row(what: str, figure: str, theirs: str = NONE, decimals: int = 1) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def experiment(found: Evidence) -> Grid:
         return what, theirs, fine(mean(found.runs, figure), decimals), least, most
 
     lag = published.NODES_PEAK_AT - published.LOAD_PEAKS_AT
-    return Grid(
+    return Table(
         title="The experiment: five operators, seven instances each at first",
         header=("", "paper", "ours", "least", "most"),
         rows=(
@@ -47,10 +47,10 @@ def experiment(found: Evidence) -> Grid:
     )  # fmt: skip
 
 
-def sensitivity(found: Evidence) -> Grid:
+def sensitivity(found: Evidence) -> Table:
     """Other thresholds, trial periods and loads."""
     rows = [(PAPER.label, found.runs), *((cell.label, runs) for cell, runs in found.others)]
-    return Grid(
+    return Table(
         title="Sensitivity to thresholds, trials and load",
         header=(
             "setting", "all / ideal", "by operator", "throughput", "messages", "actions"
@@ -84,7 +84,7 @@ def fine(found: Estimate, decimals: int) -> str:
     return f"{found.mean:.{decimals}f} ±{found.half_width:.{decimals}f}"
 
 
-def delays(found: Evidence) -> Grid:
+def delays(found: Evidence) -> Table:
     """A table of the steps from a change of the load to the right size."""
     rows = []
     for d in [*found.delays]:
@@ -101,7 +101,7 @@ def delays(found: Evidence) -> Grid:
     all_p90 = f"{np.quantile(everything, 0.9):.0f}"
     within = percent(float((everything <= 8).mean()))
     rows.append(("all", f"{np.median(everything):g}", all_p90, within))
-    return Grid(
+    return Table(
         title="Steps from a change of the load to the right size",
         header=("load", "median", "p90", "within 8"),
         rows=tuple(rows),
@@ -112,7 +112,7 @@ def delays(found: Evidence) -> Grid:
     )
 
 
-def traffic(found: Evidence) -> Grid:
+def traffic(found: Evidence) -> Table:
     """Exponents of the traffic in the number of nodes."""
     kinds = {f"by {percent(rate)} a step": runs for rate, runs in found.in_proportion.items()}
     kinds["by the same amount"] = found.by_the_same_amount
@@ -123,7 +123,7 @@ def traffic(found: Evidence) -> Grid:
         so_far = [run.in_all for run in runs if run.in_all is not None]
         in_all = fine(estimate(so_far), 2) if len(so_far) == len(runs) else NONE
         rows.append((label, f"{nodes.mean:,.0f}", period, in_all))
-    return Grid(
+    return Table(
         title="Traffic under a rising load: exponent in the number of nodes",
         header=("load rises", "nodes at the end", "of a trial period", "of all so far"),
         rows=tuple(rows),
@@ -131,14 +131,14 @@ def traffic(found: Evidence) -> Grid:
     )
 
 
-def large(found: Evidence) -> Grid:
+def large(found: Evidence) -> Table:
     """Large pipelines."""
     rows = [
         (f"{run.instances:,}", run.engine, f"{run.accuracy:.3f}", f"{run.messages:,}",
          f"{run.seconds:.1f}")
         for run in found.large
     ]  # fmt: skip
-    return Grid(
+    return Table(
         title="Large pipelines, 200 steps",
         header=("instances", "messages", "instances / ideal", "how many", "CPU s"),
         rows=tuple(rows),

@@ -13,8 +13,8 @@ from penstock.papers.mead.cells import FULL, MEAD, MeadCell
 from penstock.papers.mead.experiment import MeadOutcomes
 from penstock.papers.mead.models import Comparison
 from penstock.papers.mead.tables import met
-from penstock.report.grid import interval, number
 from penstock.report.statistics import Estimate, estimate
+from penstock.report.table import interval, number
 
 LEAST_SAVED = 35.0  # percent of the CPU
 CLOSE = 0.1  # of what was measured: models agree with it

@@ -30,7 +30,7 @@ from penstock.queueing import PhaseType
 from penstock.queueing.outlook import Levels, expected, learnt, newest
 from penstock.queueing.paths import Station
 from penstock.queueing.replay import departures, replayed
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 from penstock.workloads.pattern import Floats
 from penstock.workloads.recorded import bellcore
 
@@ -148,7 +148,7 @@ def failures(chosen: Sequence[Case]) -> list[str]:
 
 def table(
     found: Sequence[Case], reading: Reading, step: int = STEP, *, window: int = WINDOW
-) -> Grid:
+) -> Table:
     """A table of one reading of the utilisation, windows that begin every ``step`` arrivals."""
     rows, notes = [], []
     together = max(1, window // step)
@@ -177,7 +177,7 @@ def table(
             f"at {load:g}: " + (f"not held: {'; '.join(problems)}" if problems else "held")
         )
     count = len(rows) and len(chosen)
-    return Grid(
+    return Table(
         title=f"Utilisation of the {reading}; {count} windows, one every {step:,} arrivals",
         header=("load", "by", "error", "|log ratio|", "log ratio", "of mead's"),
         rows=tuple(rows),

@@ -9,15 +9,15 @@ from penstock.papers.mead import cells, models, published
 from penstock.papers.mead.cells import MEAD, MeadCell
 from penstock.papers.mead.experiment import MeadOutcomes
 from penstock.papers.mead.models import Comparison
-from penstock.report.grid import Grid, interval, number, percent, printed
 from penstock.report.statistics import estimate
+from penstock.report.table import Table, interval, number, percent, printed
 
 MISSED = "!"  # beside a response time above its target
 
 
 def all_tables(
     outcomes: MeadOutcomes, comparisons: Sequence[Comparison], *, extended: bool = False
-) -> list[Grid]:
+) -> list[Table]:
     """All tables in the order of the paper, then what it does not have."""
     return [
         predictions(comparisons),
@@ -31,7 +31,7 @@ def all_tables(
     ]
 
 
-def predictions(comparisons: Sequence[Comparison]) -> Grid:
+def predictions(comparisons: Sequence[Comparison]) -> Table:
     """Figure 3 in figures."""
     rows = []
     for trace in models.TRACES:
@@ -42,7 +42,7 @@ def predictions(comparisons: Sequence[Comparison]) -> Grid:
                 interval(estimate([c.ratios(model)[place] for c in runs])) for model in models.NAMES
             ]
             rows.append((trace.upper(), f"{load:g}", interval(measured), *ratios))
-    return Grid(
+    return Table(
         title="Figure 3: predictions of the matcher alone",
         header=("trace", "utilisation", "measured s", *models.NAMES.values()),
         rows=tuple(rows),
@@ -50,7 +50,7 @@ def predictions(comparisons: Sequence[Comparison]) -> Grid:
     )
 
 
-def table_1(outcomes: MeadOutcomes) -> Grid:
+def table_1(outcomes: MeadOutcomes) -> Table:
     """Targets of the mean."""
     rows = [
         _row(outcomes, cell, published.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
@@ -59,7 +59,7 @@ def table_1(outcomes: MeadOutcomes) -> Grid:
     return _grid("Table I: targets of the mean response time", rows)
 
 
-def table_2(outcomes: MeadOutcomes) -> Grid:
+def table_2(outcomes: MeadOutcomes) -> Table:
     """Targets of the 95th percentile."""
     rows = [
         _row(outcomes, cell, published.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
@@ -68,7 +68,7 @@ def table_2(outcomes: MeadOutcomes) -> Grid:
     return _grid("Table II: targets of the 95th percentile", rows)
 
 
-def table_3(outcomes: MeadOutcomes) -> Grid:
+def table_3(outcomes: MeadOutcomes) -> Table:
     """Single windows."""
     rows = []
     for cell in cells.table_3():
@@ -78,7 +78,7 @@ def table_3(outcomes: MeadOutcomes) -> Grid:
     return _grid("Table III: a single window of so many arrivals", rows, second="window")
 
 
-def others(outcomes: MeadOutcomes) -> Grid:
+def others(outcomes: MeadOutcomes) -> Table:
     """The threshold policy, and full CPU."""
     rows = []
     for cell in cells.others():
@@ -88,7 +88,7 @@ def others(outcomes: MeadOutcomes) -> Grid:
     return replace(_grid("Without a target", rows), notes=())
 
 
-def beyond(outcomes: MeadOutcomes) -> Grid:
+def beyond(outcomes: MeadOutcomes) -> Table:
     """``mead+`` beside ``mead``."""
     rows, kept = [], [0, 0]
     for plus in cells.beyond():
@@ -98,7 +98,7 @@ def beyond(outcomes: MeadOutcomes) -> Grid:
             row += [_response(outcomes, cell), interval(outcomes.estimate(cell.key, "cpu"))]
             kept[place] += bool(met(outcomes, cell))
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title="Beyond the paper: mead+ every 10 s with the same targets",
         header=("trace", "target s", "mead s", "mead CPU %", "mead+ s", "mead+ CPU %"),
         rows=tuple(rows),
@@ -107,7 +107,7 @@ def beyond(outcomes: MeadOutcomes) -> Grid:
     )
 
 
-def worst(outcomes: MeadOutcomes) -> Grid:
+def worst(outcomes: MeadOutcomes) -> Table:
     """How much of the delay comes at once."""
     rows = []
     for cell in [*cells.table_1(), *cells.table_2()]:
@@ -115,7 +115,7 @@ def worst(outcomes: MeadOutcomes) -> Grid:
             found = outcomes.estimate(cell.key, "worst")
             share = percent(found.mean) if found is not None else "–"
             rows.append((cell.trace.upper(), cell.wanted, share))
-    return Grid(
+    return Table(
         title="Delay under MAP/G/1 in the worst twentieth of the minutes",
         header=("trace", "target s", "of all delay"),
         rows=tuple(rows),
@@ -148,8 +148,8 @@ def _response(outcomes: MeadOutcomes, cell: MeadCell) -> str:
     return interval(outcomes.estimate(cell.key, cell.figure)) + mark
 
 
-def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Grid:
-    return Grid(
+def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Table:
+    return Table(
         title=title,
         header=("trace", second, "target s", "paper s", "ours s", "paper CPU %", "ours CPU %"),
         rows=tuple(rows),
@@ -158,7 +158,7 @@ def _grid(title: str, rows: list[tuple[str, ...]], second: str = "model") -> Gri
     )
 
 
-def costs(outcomes: MeadOutcomes) -> Grid:
+def costs(outcomes: MeadOutcomes) -> Table:
     """CPU time of a decision, by policy, over all its runs."""
     by_policy: dict[str, list[tuple[float, int]]] = {}
     keys = {cell.key: cell.policy for cell in cells.all_cells(extended=True)}
@@ -170,7 +170,7 @@ def costs(outcomes: MeadOutcomes) -> Grid:
         count = sum(n for _, n in found)
         mean = sum(seconds * n for seconds, n in found) / count
         rows.append((published.NAMES[policy], f"{count:,}", f"{1e3 * mean:.1f}"))
-    return Grid(
+    return Table(
         title="Cost of a decision",
         header=("model", "decisions", "ms of CPU"),
         rows=tuple(rows),

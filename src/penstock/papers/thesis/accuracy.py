@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.papers.thesis.published import Figure
 from penstock.papers.thesis.tables import Compared, Line
-from penstock.report.grid import Grid, interval, percent, printed
+from penstock.report.table import Table, interval, percent, printed
 
 NEAR = 0.25  # relative error of slots and actions
 TWICE = 2.0  # factor of latencies
@@ -69,7 +69,7 @@ def accuracy(tables: Iterable[Compared]) -> list[Accuracy]:
     return found
 
 
-def grid(found: list[Accuracy]) -> Grid:
+def grid(found: list[Accuracy]) -> Table:
     """The summary as a table."""
     rows = tuple(
         (
@@ -81,7 +81,7 @@ def grid(found: list[Accuracy]) -> Grid:
         )
         for a in found
     )
-    return Grid(
+    return Table(
         title="How far ours are from the paper's",
         header=("figure", "cells", "median", "near", "farthest"),
         rows=rows,
@@ -106,7 +106,7 @@ def document(found: list[Accuracy], seeds: int) -> dict[str, Any]:
     return {"id": "accuracy", "title": "ours against the paper's", "seeds": seeds, "rows": rows}
 
 
-def mismatches(tables: Iterable[Compared]) -> Grid:
+def mismatches(tables: Iterable[Compared]) -> Table:
     """The cells whose mean slots or mean latency are not near the paper's."""
     rows = []
     for id, line in _first(tables):
@@ -122,7 +122,7 @@ def mismatches(tables: Iterable[Compared]) -> Grid:
                     _pair(line, "latency_mean") if far_latency else "",
                 )
             )
-    return Grid(
+    return Table(
         title="Cells that are not near (paper / ours)",
         header=("table and row", "slots, mean", "latency, mean s"),
         rows=tuple(rows),

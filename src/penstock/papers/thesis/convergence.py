@@ -9,8 +9,8 @@ from typing import Any
 from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.tables import plain
-from penstock.report.grid import NONE, Grid, number, percent
 from penstock.report.statistics import Estimate, estimate
+from penstock.report.table import NONE, Table, number, percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def rest(key: str, stage: int, results: Results) -> Rest:
 
 def grid(
     results: Results, title: str, rows: Sequence[tuple[str, str, published.ConvergenceRow | None]]
-) -> Grid:
+) -> Table:
     """Label, key and published row of each line."""
     texts = []
     for label, key, row in rows:
@@ -52,10 +52,10 @@ def grid(
     if beside:
         header = ("", "stage 1", "ours", "stage 2", "ours")
     note = "Share of the seeds that came to rest: minutes and actions of those, means."
-    return Grid(title=title, header=header, rows=tuple(texts), notes=(note,))
+    return Table(title=title, header=header, rows=tuple(texts), notes=(note,))
 
 
-def table(results: Results) -> Grid:
+def table(results: Results) -> Table:
     """Table 7.19 with ours beside it."""
     rows = [
         (f"{row.query.upper()} {row.name}", cells.of_convergence(row).key, row)

@@ -17,7 +17,7 @@ from penstock.papers.document import (
 from penstock.papers.harness import Reproduction
 from penstock.papers.thesis import accuracy, convergence, improved, mechanisms
 from penstock.papers.thesis.experiment import ThesisMeasured
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 
 TITLE = "The thesis's evaluation, reproduced"
 CALIBRATION = "below 3000"  # seeds that calibration and tuning looked at
@@ -131,7 +131,7 @@ def _findings(found: Thesis) -> Iterator[str]:
     yield f"## {_held(found)}"
     rows = tuple((f.id, f.claim, f.paper, f.ours, f.verdict) for f in findings)
     header = ("", "claim", "paper", "ours", "verdict")
-    yield Grid(title="Claims and figures", header=header, rows=rows, words=5).markdown()
+    yield Table(title="Claims and figures", header=header, rows=rows, words=5).markdown()
     yield "### Why"
     yield "\n".join(f"- **({f.id}) {f.verdict}.** {f.why}" for f in findings)
 

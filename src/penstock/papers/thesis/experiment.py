@@ -21,7 +21,7 @@ from penstock.papers.running import RunFolder
 from penstock.papers.thesis import accuracy, cells, convergence, improved, published
 from penstock.papers.thesis.extended import SECTIONS, Section
 from penstock.papers.thesis.tables import Compared, compare
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 
 EXTENDED = "extended"
 IMPROVED = "improved"
@@ -33,7 +33,7 @@ class Answer:
     """An extended section with its tables, over so many seeds."""
 
     section: Section
-    grids: tuple[Grid, ...]
+    grids: tuple[Table, ...]
     seeds: int
 
 
@@ -50,7 +50,7 @@ class ThesisMeasured:
 
     results: Results
     tables: tuple[Compared, ...]
-    convergence: Grid | None
+    convergence: Table | None
     accuracy: tuple[accuracy.Accuracy, ...]
     duels: tuple[improved.Duel, ...]
     answers: tuple[Answer, ...] = ()

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.comparison.cell import THESIS_GUARDS, Cell
 from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, extended_tables, published
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 from penstock.simulator import queries
 
 REPAIRED = ("hpa-cpu", "hpa-varga", "ds2", "dhalion")
@@ -52,7 +52,7 @@ class Section:
     title: str
     about: str
     cells: Callable[[], list[Cell]]
-    tables: Callable[[Results], list[Grid]]
+    tables: Callable[[Results], list[Table]]
     seeds: int = 10
     main: bool = False
 

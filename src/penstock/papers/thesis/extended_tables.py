@@ -11,15 +11,15 @@ from penstock.comparison.cell import Cell
 from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, convergence, published
 from penstock.papers.thesis.tables import Compared, Line, compare, measured
-from penstock.report.grid import Grid, interval, number, percent
 from penstock.report.statistics import Difference
+from penstock.report.table import Table, interval, number, percent
 from penstock.simulator import FluidEngine, FluidSpec, queries
 from penstock.workloads.patterns import Constant
 
 LATENCY, SLOTS = "latency_mean", "slots_mean"
 
 
-def standings(results: Results) -> list[Grid]:
+def standings(results: Results) -> list[Table]:
     """Every auto-scaler on every scene.
 
     Late: the share of the time with a queue latency above the SLO. Done: consumed / offered.
@@ -46,11 +46,11 @@ def standings(results: Results) -> list[Grid]:
         oracle = number(_mean(results, group[0].key, "oracle_slots_mean"))
         rows.append(("oracle", oracle, *("–" for _ in header[2:])))
         faint = frozenset({len(rows) - 1})
-        grids.append(Grid(title=title, header=header, rows=tuple(rows), faint=faint))
+        grids.append(Table(title=title, header=header, rows=tuple(rows), faint=faint))
     return grids
 
 
-def stages(results: Results) -> list[Grid]:
+def stages(results: Results) -> list[Table]:
     """Which auto-scaler came to rest in which stage."""
     grids = []
     for query in dict.fromkeys(cell.query for cell in results.cells):
@@ -59,7 +59,7 @@ def stages(results: Results) -> list[Grid]:
     return grids
 
 
-def distances(results: Results) -> list[Grid]:
+def distances(results: Results) -> list[Table]:
     """Slots beyond the best fixed size, and the latency that came with them."""
     grids = []
     seeds = results.seeds[:2]
@@ -80,11 +80,11 @@ def distances(results: Results) -> list[Grid]:
         )
         header = ("", "slots", "from the optimum", "latency s", "p95 s", "acts")
         rate = f"{best.rate:,.0f} records/s"
-        grids.append(Grid(title=f"{title}: {rate}, {_sizes(best)}", header=header, rows=rows))
+        grids.append(Table(title=f"{title}: {rate}, {_sizes(best)}", header=header, rows=rows))
     return grids
 
 
-def limits(results: Results) -> list[Grid]:
+def limits(results: Results) -> list[Table]:
     """A table of what changes without the limit, paired by seed."""
     rows = []
     for cell in results.cells:
@@ -104,10 +104,10 @@ def limits(results: Results) -> list[Grid]:
         )
     header = ("", "slots", "Δ slots", "latency s", "Δ latency")
     title = "Change without the limit (free − limited; * where it is more than chance)"
-    return [Grid(title=title, header=header, rows=tuple(rows))]
+    return [Table(title=title, header=header, rows=tuple(rows))]
 
 
-def best_values(results: Results) -> list[Grid]:
+def best_values(results: Results) -> list[Table]:
     """The fastest and the most frugal value of each auto-scaler on each query and workload."""
     grids = []
     for policy, name in published.NAMES.items():
@@ -130,11 +130,11 @@ def best_values(results: Results) -> list[Grid]:
                 )
             )
         header = ("value: slots, latency s", "the thesis's", "fastest", "frugal")
-        grids.append(Grid(title=name, header=header, rows=tuple(rows)))
+        grids.append(Table(title=name, header=header, rows=tuple(rows)))
     return grids
 
 
-def every_table(results: Results, *, policies: Sequence[str]) -> list[Grid]:
+def every_table(results: Results, *, policies: Sequence[str]) -> list[Table]:
     """The thesis's tables with the repaired and improved auto-scalers below the thesis's."""
     grids = []
     for id in published.TABLES:

@@ -18,7 +18,7 @@ from penstock.papers.judging import Finding, Part, Rule, at_least, bound, lower
 from penstock.papers.judging import judge as judge_by
 from penstock.papers.thesis import cells, mechanisms, published
 from penstock.papers.thesis.convergence import rest
-from penstock.report.grid import interval, number, percent
+from penstock.report.table import interval, number, percent
 
 DRAINED = 60.0  # seconds; a median above it means that half of the time the queue is a minute long
 FEW = 1 / 3  # of the actions at target 0.7 are "all but none"

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from penstock.comparison.results import Results
 from penstock.papers.thesis import cells
 from penstock.papers.thesis.tables import plain
-from penstock.report.grid import Grid, interval, percent
 from penstock.report.statistics import Difference, Estimate
+from penstock.report.table import Table, interval, percent
 from penstock.simulator import queries
 
 Judgement = Literal["dominates", "dominated", "trade-off", "tie"]
@@ -91,7 +91,7 @@ def counts(found: Sequence[Duel]) -> dict[str, Counter[Judgement]]:
     return table
 
 
-def summary(found: Sequence[Duel]) -> Grid:
+def summary(found: Sequence[Duel]) -> Table:
     """The counts."""
     rows = []
     for new, count in counts(found).items():
@@ -106,10 +106,10 @@ def summary(found: Sequence[Duel]) -> Grid:
             )
         )
     header = ("new", "against", *_SIGNS, "dominates in")
-    return Grid(title=TITLE, header=header, rows=tuple(rows), words=2)
+    return Table(title=TITLE, header=header, rows=tuple(rows), words=2)
 
 
-def compact(found: Sequence[Duel]) -> Grid:
+def compact(found: Sequence[Duel]) -> Table:
     """Relative changes of latency and slot-seconds, within 80 columns."""
     by_cell: dict[tuple[str, str], dict[str, str]] = {}
     for one in found:
@@ -121,10 +121,10 @@ def compact(found: Sequence[Duel]) -> Grid:
     )
     header = ("latency, slot-seconds", *(f"{n} against {o}" for n, o in cells.IMPROVED.items()))
     signs = ", ".join(f"{sign} {judgement}" for judgement, sign in _SIGNS.items())
-    return Grid(title=f"{TITLE}, by cell", header=header, rows=rows, notes=(signs,))
+    return Table(title=f"{TITLE}, by cell", header=header, rows=rows, notes=(signs,))
 
 
-def full(found: Sequence[Duel]) -> list[Grid]:
+def full(found: Sequence[Duel]) -> list[Table]:
     """One table per new auto-scaler, with intervals."""
     grids = []
     for new, old in cells.IMPROVED.items():
@@ -152,7 +152,7 @@ def full(found: Sequence[Duel]) -> list[Grid]:
             "slot-seconds",
             "verdict",
         )
-        grids.append(Grid(title=f"{new} against {old}", header=header, rows=rows))
+        grids.append(Table(title=f"{new} against {old}", header=header, rows=rows))
     return grids
 
 

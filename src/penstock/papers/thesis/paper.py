@@ -8,7 +8,7 @@ from pathlib import Path
 from penstock.papers.harness import Asked, Paper, Report
 from penstock.papers.thesis import accuracy, document, experiment, figures, findings, improved
 from penstock.papers.thesis.experiment import Answer, ThesisMeasured
-from penstock.report.grid import Grid
+from penstock.report.table import Table
 
 SHOWN = ("7.3", "7.7", "7.9", "7.10", "7.20")  # the figures that the document shows
 
@@ -31,7 +31,7 @@ def report(found: ThesisMeasured, asked: Asked, folder: Path) -> Report:
     )
 
 
-def _titled(answer: Answer) -> list[Grid]:
+def _titled(answer: Answer) -> list[Table]:
     """The tables of an extended section, each with its title; the last one says what was done."""
     title, about = answer.section.title, f"{answer.section.about} {answer.seeds} seeds."
     *others, last = (replace(grid, title=f"{title}: {grid.title}") for grid in answer.grids)

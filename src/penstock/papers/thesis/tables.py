@@ -9,8 +9,8 @@ from typing import Any
 from penstock.comparison.results import Results
 from penstock.papers.thesis import cells, published
 from penstock.papers.thesis.published import FIGURES, Figure
-from penstock.report.grid import Grid, interval, number, printed
 from penstock.report.statistics import Estimate
+from penstock.report.table import Table, interval, number, printed
 
 ORACLE = "oracle"
 _HEADINGS: Mapping[Figure, str] = {
@@ -56,7 +56,7 @@ class Compared:
             for figure, why in line.misprints.items()
         )
 
-    def compact(self) -> Grid:
+    def compact(self) -> Table:
         """The main figures, within 80 columns."""
         rows = []
         for line in self.lines:
@@ -81,7 +81,7 @@ class Compared:
         header = ("", "slots", "ours", "lat. s", "ours", "p95 s", "ours", "acts", "ours")
         return self._grid(f"Table {self.id}: {self.title}", header, rows)
 
-    def full(self) -> Grid:
+    def full(self) -> Table:
         """Every published figure: the paper's / ours with its interval."""
         rows = [
             (
@@ -114,9 +114,9 @@ class Compared:
             ],
         }
 
-    def _grid(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Grid:
+    def _grid(self, title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
         faint = frozenset(n for n, line in enumerate(self.lines) if line.policy == ORACLE)
-        return Grid(title=title, header=header, rows=tuple(rows), notes=self.notes, faint=faint)
+        return Table(title=title, header=header, rows=tuple(rows), notes=self.notes, faint=faint)
 
 
 def compare(id: str, results: Results) -> Compared:

@@ -9,7 +9,7 @@ from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, of
 from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
 from penstock.papers.judging import Finding, Judged, counted, judged
-from penstock.report.grid import percent
+from penstock.report.table import percent
 from penstock.simulator.geo.setups import NODES, RATE, Case
 
 POINTS = 0.1  # a gain of 0.8 to 1.0 is "90 %"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from penstock.papers.geo.simulated import cells, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
 from penstock.papers.geo.simulated.experiment import VIEWS, GeoOutcomes, mean
-from penstock.report.grid import NONE, Grid, percent
+from penstock.report.table import NONE, Table, percent
 from penstock.simulator.geo.setups import NODES, RATE
 
 LEVELS = range(1, NODES + 1)
@@ -15,7 +15,7 @@ SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
 SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 
 
-def all_tables(outcomes: GeoOutcomes) -> list[Grid]:
+def all_tables(outcomes: GeoOutcomes) -> list[Table]:
     """All of them."""
     conditions = cells.studied()
     jobs = {job: [c for c in conditions if c.job == job] for job in published.JOBS}
@@ -30,7 +30,7 @@ def all_tables(outcomes: GeoOutcomes) -> list[Grid]:
     ]
 
 
-def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
+def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Table:
     """Figure 6: least and most busy instance, and which is the busiest."""
     rows = []
     for level in LEVELS:
@@ -45,7 +45,7 @@ def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     header = ["n"]
     for condition in conditions:
         header += [published.JOBS[condition.job], "busiest"]
-    return Grid(
+    return Table(
         title="Figure 6. Busy time of the least and the most busy instance, no delay",
         header=tuple(header),
         rows=tuple(rows),
@@ -53,7 +53,7 @@ def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Table:
     """Figures 7 to 9 of one job: mean, least and most of the runs."""
     rows = []
     for level in LEVELS:
@@ -62,7 +62,7 @@ def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition])
             rates = [look.rate / 1e3 for look in outcomes.level(condition, level)]
             row.append(f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})")
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title=f"Figures 7 to 9. {published.JOBS[job]}: thousand records/s by instances",
         header=("n", *(published.CASES[c.case] for c in conditions)),
         rows=tuple(rows),
@@ -70,7 +70,7 @@ def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition])
     )
 
 
-def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Grid:
+def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Table:
     """Figures 7 to 9 of one job: predicted before a level was reached, against measured there."""
     rows = []
     for level in LEVELS[1:]:
@@ -83,7 +83,7 @@ def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]
     header = ["n"]
     for condition in conditions:
         header += [f"{published.CASES[condition.case]}: G", "G+"]
-    return Grid(
+    return Table(
         title=f"Figures 7 to 9. {published.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
@@ -94,7 +94,7 @@ def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]
     )
 
 
-def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
+def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Table:
     """Mean and greatest errors of predictions, ours beside what the study names."""
     rows = []
     for condition in conditions:
@@ -107,7 +107,7 @@ def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
         row.append(f"≤ {percent(published.TARGETS[condition.job])}")
         row.append(percent(outcomes.inside(condition)))
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title="Errors of predictions of levels that had not been seen",
         header=(
             "job",
@@ -131,7 +131,7 @@ def errors(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Grid:
     )
 
 
-def told(outcomes: GeoOutcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid:
+def told(outcomes: GeoOutcomes, jobs: Mapping[str, Sequence[Condition]]) -> Table:
     """How much predictions of ``gesscale+`` depend on what an engine tells."""
     rows = []
     for place, view in enumerate((None, *VIEWS)):
@@ -144,7 +144,7 @@ def told(outcomes: GeoOutcomes, jobs: Mapping[str, Sequence[Condition]]) -> Grid
         header += [
             f"{published.JOBS[job] if n == 0 else SHORT[c.case]}" for n, c in enumerate(conditions)
         ]
-    return Grid(
+    return Table(
         title="Mean errors of gesscale+ by what the engine tells",
         header=tuple(header),
         rows=tuple(rows),
@@ -162,7 +162,7 @@ def _seen_by(outcomes: GeoOutcomes, condition: Condition, place: int) -> str:
     return percent(mean(found)) if found else NONE
 
 
-def mostly_delayed(outcomes: GeoOutcomes) -> Grid:
+def mostly_delayed(outcomes: GeoOutcomes) -> Table:
     """Figure 10."""
     rows = []
     for level in LEVELS:
@@ -176,7 +176,7 @@ def mostly_delayed(outcomes: GeoOutcomes) -> Grid:
     header = ["n"]
     for condition in cells.mostly_delayed():
         header += [f"{1e3 * condition.delay:.0f} ms: k/s", "held ms/s", "stalls"]
-    return Grid(
+    return Table(
         title="Figure 10. Id-Id, 70 % of the nodes delayed",
         header=tuple(header),
         rows=tuple(rows),
@@ -187,7 +187,7 @@ def mostly_delayed(outcomes: GeoOutcomes) -> Grid:
     )
 
 
-def ends(outcomes: GeoOutcomes) -> Grid:
+def ends(outcomes: GeoOutcomes) -> Table:
     """Where the two auto-scalers come to."""
     rows = []
     for condition in [*cells.studied(), *cells.mostly_delayed()]:
@@ -200,7 +200,7 @@ def ends(outcomes: GeoOutcomes) -> Grid:
             row.append(f"{mean([run.rate for run in runs]) / 1e3:.0f}")
             row.append(f"{mean([run.changes for run in runs]):.1f}")
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title="Where the auto-scalers come to in 16 looks",
         header=("job", "delay", "enough", "G n", "k/s", "acts", "G+ n", "k/s", "acts"),
         rows=tuple(rows),

@@ -6,7 +6,7 @@ from penstock.papers.geo.simulated import published
 from penstock.papers.geo.spark.conditions import CONDITIONS, DELAY, MOST, SparkCondition
 from penstock.papers.geo.spark.levels import ClimbOutcomes
 from penstock.papers.judging import Finding, Judged, judged
-from penstock.report.grid import percent
+from penstock.report.table import percent
 
 POINTS = 0.1  # a gain of 0.8 to 1.0 is "90 %"
 

@@ -7,10 +7,10 @@ import statistics
 from penstock.papers.geo.simulated import published
 from penstock.papers.geo.spark.conditions import CONDITIONS, MOST, SparkCondition
 from penstock.papers.geo.spark.levels import SCALERS, ClimbOutcomes
-from penstock.report.grid import NONE, Grid, percent
+from penstock.report.table import NONE, Table, percent
 
 
-def all_tables(outcomes: ClimbOutcomes) -> list[Grid]:
+def all_tables(outcomes: ClimbOutcomes) -> list[Table]:
     """All tables, of the conditions that were measured."""
     measured = [c for c in CONDITIONS if outcomes.of(c)]
     jobs = {job: [c for c in measured if c.job == job] for job in published.JOBS}
@@ -19,7 +19,7 @@ def all_tables(outcomes: ClimbOutcomes) -> list[Grid]:
     return [*found, errors(outcomes, measured), details(outcomes, measured)]
 
 
-def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
+def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Table:
     """Records/s of one job: mean, slowest and fastest batch."""
     rows = []
     for slots in range(1, MOST + 1):
@@ -30,7 +30,7 @@ def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkConditio
             least, most = min(x.least for x in levels), max(x.most for x in levels)
             row.append(f"{mean:,.0f} ({least:,.0f} to {most:,.0f})")
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title=f"{published.JOBS[job]}: records/s by executors",
         header=("n", *(condition.words for condition in conditions)),
         rows=tuple(rows),
@@ -38,7 +38,7 @@ def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkConditio
     )
 
 
-def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Grid:
+def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Table:
     """What was foretold of a level before it was reached, against what was measured there."""
     rows = []
     for slots in range(2, MOST + 1):
@@ -51,7 +51,7 @@ def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkConditi
     header = ["n"]
     for condition in conditions:
         header += [f"{condition.words}: G", "G+"]
-    return Grid(
+    return Table(
         title=f"{published.JOBS[job]}: prediction against measurement",
         header=tuple(header),
         rows=tuple(rows),
@@ -59,7 +59,7 @@ def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkConditi
     )
 
 
-def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
+def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Table:
     """Mean and greatest errors of predictions."""
     rows = []
     for condition in conditions:
@@ -72,7 +72,7 @@ def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
             percent(outcomes.inside(condition)),
         ]
         rows.append(tuple(row))
-    return Grid(
+    return Table(
         title="Errors of predictions of levels that had not been seen",
         header=("job", "delay", "G mean", "G most", "G+ mean", "G+ most", "aim", "inside"),
         rows=tuple(rows),
@@ -84,7 +84,7 @@ def errors(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
     )
 
 
-def details(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
+def details(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Table:
     """Where the time went with most executors."""
     rows = []
     for condition in conditions:
@@ -104,7 +104,7 @@ def details(outcomes: ClimbOutcomes, conditions: list[SparkCondition]) -> Grid:
                 f"{statistics.fmean(skews):.1f}" if skews else NONE,
             )
         )
-    return Grid(
+    return Table(
         title=f"With {MOST} executors",
         header=("job", "delay", "RTT ms", "gain", "busy", "CPU", "waits", "skew"),
         rows=tuple(rows),

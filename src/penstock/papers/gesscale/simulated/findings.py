@@ -9,8 +9,8 @@ from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.simulated.setups import SETUPS, key
 from penstock.papers.judging import Finding, Part, Verdict, together
-from penstock.report.grid import interval, number
 from penstock.report.statistics import Estimate
+from penstock.report.table import interval, number
 
 BASELINES = tuple(policy for policy in NAMES if policy != GESSCALE)
 INSTANT = SETUPS["instant"]

@@ -6,8 +6,8 @@ from penstock.papers.gesscale.simulated import published
 from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, PLUS, TABLE_3
 from penstock.papers.gesscale.simulated.setups import CODE, MAIN, SETUPS, key
-from penstock.report.grid import NONE, Grid, interval, percent, printed
 from penstock.report.statistics import Difference
+from penstock.report.table import NONE, Table, interval, percent, printed
 
 CAUSES = {
     "ups": "ups",
@@ -19,7 +19,7 @@ CAUSES = {
 }
 
 
-def all_tables(outcomes: GesscaleOutcomes, *, extended: bool = False) -> list[Grid]:
+def all_tables(outcomes: GesscaleOutcomes, *, extended: bool = False) -> list[Table]:
     """All tables in the order of the paper, then what it does not have."""
     found = [
         table_3(outcomes),
@@ -31,14 +31,14 @@ def all_tables(outcomes: GesscaleOutcomes, *, extended: bool = False) -> list[Gr
     return [*found, beyond(outcomes)] if extended else found
 
 
-def table_3(outcomes: GesscaleOutcomes, setup: str = MAIN.name) -> Grid:
+def table_3(outcomes: GesscaleOutcomes, setup: str = MAIN.name) -> Table:
     """Every metric, the paper's figure above ours."""
     rows = []
     for metric, name in METRICS.items():
         theirs = [printed(TABLE_3[policy][metric]) for policy in NAMES]
         ours = [interval(outcomes.estimate(key(policy, setup), metric)) for policy in NAMES]
         rows += [(name, "paper", *theirs), ("", "ours", *ours)]
-    return Grid(
+    return Table(
         title=f"Table III: the four auto-scalers, set-up {setup}",
         header=("metric", "", *NAMES.values()),
         rows=tuple(rows),
@@ -47,14 +47,14 @@ def table_3(outcomes: GesscaleOutcomes, setup: str = MAIN.name) -> Grid:
     )
 
 
-def ratios(outcomes: GesscaleOutcomes) -> Grid:
+def ratios(outcomes: GesscaleOutcomes) -> Table:
     """What the text says of Gesscale against others, fog by fog."""
     rows = []
     for base, metric in published.RATIOS:
         difference = outcomes.paired(key(GESSCALE), key(base), metric)
         theirs = percent(published.ratio(base, metric), sign=True)
         rows.append((NAMES[base], METRICS[metric], theirs, _relative(difference)))
-    return Grid(
+    return Table(
         title="Gesscale against the threshold policies",
         header=("against", "metric", "paper", "ours"),
         rows=tuple(rows),
@@ -72,13 +72,13 @@ def _relative(difference: Difference) -> str:
     return f"{share * 100:+.0f} ±{difference.half_width / difference.base * 100:.0f} %"
 
 
-def causes(outcomes: GesscaleOutcomes) -> Grid:
+def causes(outcomes: GesscaleOutcomes) -> Table:
     """Why they reconfigure as often as they do."""
     rows = [
         (NAMES[policy], *(_cause(outcomes, policy, figure) for figure in CAUSES))
         for policy in NAMES
     ]
-    return Grid(
+    return Table(
         title="What the reconfigurations were",
         header=("policy", *CAUSES.values()),
         rows=tuple(rows),
@@ -99,7 +99,7 @@ def _cause(outcomes: GesscaleOutcomes, policy: str, figure: str) -> str:
     return interval(found)
 
 
-def beyond(outcomes: GesscaleOutcomes) -> Grid:
+def beyond(outcomes: GesscaleOutcomes) -> Table:
     """``gesscale+`` beside Gesscale, fog by fog."""
     shown = {**METRICS, "catching_up": "ups to catch up", "lag": "lag s"}
     rows = [
@@ -111,7 +111,7 @@ def beyond(outcomes: GesscaleOutcomes) -> Grid:
         )
         for metric, name in shown.items()
     ]
-    return Grid(
+    return Table(
         title="Gesscale and gesscale+",
         header=("metric", "Gesscale", "gesscale+", "difference"),
         rows=tuple(rows),
@@ -119,7 +119,7 @@ def beyond(outcomes: GesscaleOutcomes) -> Grid:
     )
 
 
-def setups(outcomes: GesscaleOutcomes) -> Grid:
+def setups(outcomes: GesscaleOutcomes) -> Table:
     """The other set-ups beside that of the text."""
     shown = ("reconfigurations", "cost", "accuracy_u", "excess_time")
     rows = [
@@ -132,7 +132,7 @@ def setups(outcomes: GesscaleOutcomes) -> Grid:
         for policy in NAMES
     ]
     words = [f"{name}: {setup.words}" for name, setup in SETUPS.items()]
-    return Grid(
+    return Table(
         title="Other set-ups",
         header=("set-up", "policy", *(METRICS[metric] for metric in shown)),
         rows=tuple(rows),

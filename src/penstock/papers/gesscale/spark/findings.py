@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
 from penstock.papers.judging import Finding, Judged, Verdict, judged
-from penstock.report.grid import interval, number, printed
+from penstock.report.table import interval, number, printed
 
 OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)
 BEST = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from penstock.papers.geo.spark.levels import Climb
 from penstock.papers.gesscale.simulated.published import METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
-from penstock.report.grid import NONE, Grid, interval, number, percent, printed
+from penstock.report.table import NONE, Table, interval, number, percent, printed
 
 
-def all_tables(outcomes: TaxiOutcomes, levels: Climb) -> list[Grid]:
+def all_tables(outcomes: TaxiOutcomes, levels: Climb) -> list[Table]:
     """Table III, what the policies did, and what it rests on."""
     return [table_3(outcomes), deeds(outcomes), carried(levels)]
 
 
-def table_3(outcomes: TaxiOutcomes) -> Grid:
+def table_3(outcomes: TaxiOutcomes) -> Table:
     """Every metric, the paper's figure above ours."""
     rows = []
     for metric, name in METRICS.items():
@@ -24,7 +24,7 @@ def table_3(outcomes: TaxiOutcomes) -> Grid:
         rows.append((name, "ours", *(interval(outcomes.estimate(p, field)) for p in NAMES)))
     errors = [outcomes.estimate(policy, "model_error") for policy in NAMES]
     rows.append(("model error", "ours", *(NONE if e is None else percent(e.mean) for e in errors)))
-    return Grid(
+    return Table(
         title="Table III: the four auto-scalers",
         header=("metric", "", *NAMES.values()),
         rows=tuple(rows),
@@ -33,14 +33,14 @@ def table_3(outcomes: TaxiOutcomes) -> Grid:
     )
 
 
-def deeds(outcomes: TaxiOutcomes) -> Grid:
+def deeds(outcomes: TaxiOutcomes) -> Table:
     """Executors that came and went, and what was left to do."""
     fields = ("executors", "most", "ups", "catch_up", "downs", "behind")
     rows = [
         (name, *(interval(outcomes.estimate(policy, field)) for field in fields))
         for policy, name in NAMES.items()
     ]
-    return Grid(
+    return Table(
         title="What they did",
         header=("policy", "mean", "most", "came", "catch-up", "went", "behind s"),
         rows=tuple(rows),
@@ -56,7 +56,7 @@ def _ideal(outcomes: TaxiOutcomes) -> str:
     return number(outcomes.runs[0].ideal) if outcomes.runs else NONE
 
 
-def carried(climb: Climb) -> Grid:
+def carried(climb: Climb) -> Table:
     """What executors on the nearest sites take, and what was foretold of them."""
     rows = []
     for level in climb.levels:
@@ -73,7 +73,7 @@ def carried(climb: Climb) -> Grid:
                 *foretold,
             )
         )
-    return Grid(
+    return Table(
         title="What executors on the nearest sites carry",
         header=("n", "the last on", "RTT ms", "records/s", "gesscale", "gesscale+"),
         rows=tuple(rows),
