@@ -41,7 +41,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.mead_exactness
 	$(BIN)/python -m benchmarks.geo
 	$(BIN)/python -m penstock.decentralized.check
-	$(BIN)/penstock prove all
+	$(BIN)/penstock lab prove all
 
 lock: setup
 	$(BIN)/pip-compile --quiet --all-extras --allow-unsafe --generate-hashes --strip-extras \

@@ -1,6 +1,6 @@
 """The twin beside runs that were made on real Spark and recorded: the oracle is Spark itself.
 
-The bounds are those of ``penstock validate``; the profile comes from other runs than these.
+The bounds are those of ``penstock lab validate``; the profile comes from other runs than these.
 """
 
 from __future__ import annotations

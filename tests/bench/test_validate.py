@@ -1,4 +1,4 @@
-"""``penstock validate`` without Spark: the twin pretends to be Spark, with other noise."""
+"""``penstock lab validate`` without Spark: the twin pretends to be Spark, with other noise."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_several_scenes_are_judged_alone_and_together(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared(bench: Path, tmp_path: Path) -> None:
     spark = Results.load(bench / "bench", read=read_cell)
-    with pytest.raises(InputError, match=r"no profile .*q5.json; `penstock calibrate"):
+    with pytest.raises(InputError, match=r"no profile .*q5.json; `penstock lab calibrate"):
         twin_cells(spark, tmp_path)
     nothing = Results(spark.cells, SEEDS, {}, tmp_path)
     with pytest.raises(InputError, match="no finished run yet"):

@@ -1,4 +1,4 @@
-"""``penstock agents`` as a user sees it."""
+"""``penstock lab agents`` as a user sees it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_tables_say_what_became_of_the_records(shell: Shell) -> None:
         (("--set", "ratio=high"), "must be a number"),
         (("--set", "ratio=0.9"), "must hold"),
         (("--low", "5", "--high", "4"), "low 5.0 ≤ high 4.0"),
-        (("--most", "3"), "room for 3"),
+        (("--max", "3"), "room for 3"),
         (("--site", "=x"), "must look like ADDRESS"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``penstock calibrate --profile`` as a user runs it, without Spark; and which runs it plans."""
+"""``penstock lab calibrate --profile`` without Spark: what it prints, and which runs it plans."""
 
 from __future__ import annotations
 

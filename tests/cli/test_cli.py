@@ -92,7 +92,7 @@ class TestErrors:
             (["--minutes", "1", "--period", "90"], "at most the 60 s simulated"),
             (["--minutes", "1e9"], "31 days"),
             (["--seed", "-1"], "seed = -1"),
-            (["--slots", "81"], "start = 81 must lie within"),
+            (["--start", "81"], "start = 81 must lie within"),
             (["--cap", "2"], "cap = 2 is too small for 3 pools"),
             (["--step-up", "0"], "step_up 0 must be"),
             (["--cool-down", "-1"], "cool_down -1.0"),

@@ -1,4 +1,4 @@
-"""``penstock prove`` as a user runs it, without Spark."""
+"""``penstock lab prove`` as a user runs it, without Spark."""
 
 from __future__ import annotations
 

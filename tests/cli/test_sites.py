@@ -1,4 +1,4 @@
-"""``penstock sites`` on the command line."""
+"""``penstock lab sites`` on the command line."""
 
 from __future__ import annotations
 

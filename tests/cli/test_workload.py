@@ -74,7 +74,16 @@ class TestShow:
         assert list(tmp_path.iterdir()) == []
 
     def test_figures(self, run: Run) -> None:
-        out = run("show", "step", "--set", "high=4e3", "--set", "at=300", "--minutes", "10").stdout
+        out = run(
+            "show",
+            "step",
+            "--workload-set",
+            "high=4e3",
+            "--workload-set",
+            "at=300",
+            "--minutes",
+            "10",
+        ).stdout
         table = [" ".join(line.split()) for line in out.splitlines()]
         for line in (
             "mean 2.5k records/s",
@@ -87,7 +96,7 @@ class TestShow:
             assert line in table
 
     def test_the_parameters_are_shown_as_they_are_set(self, run: Run) -> None:
-        out = run("show", "cosine", "--set", "from_high=true", "--seed", "3").stdout
+        out = run("show", "cosine", "--workload-set", "from_high=true", "--seed", "3").stdout
         assert "low=200000 high=2200000" in out and "from_high=true" in out and "seed=3" in out
 
     def test_the_length_is_the_workload_s_own(self, run: Run) -> None:
@@ -97,7 +106,7 @@ class TestShow:
         assert seconds("convergence") == 5400
         assert seconds("trace") == 172_800
         assert seconds("random") == 8400
-        assert seconds("random", "--set", "minute=3") == 420
+        assert seconds("random", "--workload-set", "minute=3") == 420
         assert seconds("random", "--minutes", "7") == 420
 
     def test_json(self, run: Run) -> None:
@@ -118,13 +127,13 @@ class TestShow:
         totals = [create("spikes", seed=s).offered(8400.0) for s in (3, 4, 5, 6)]
         assert [s["figures"]["total"] for s in found["seeds"]] == pytest.approx(totals)
         assert found["figures"]["total"] == pytest.approx(sum(totals) / 4)
-        out = run("show", "spikes", "--set", "seed=3", "--seeds", "4").stdout
+        out = run("show", "spikes", "--workload-set", "seed=3", "--seeds", "4").stdout
         assert "lowest, mean and highest of 4 seeds" in out
         assert max(map(len, out.splitlines())) <= 80
 
     @pytest.mark.parametrize("seeds", ["1", "3"])
     def test_a_picture_where_it_is_asked_for(self, seeds: str, run: Run, tmp_path: Path) -> None:
-        result = run("show", "random", "--seeds", seeds, "--out", "load.png", "--json")
+        result = run("show", "random", "--seeds", seeds, "--picture", "load.png", "--json")
         assert document(result)["picture"] == "load.png"
         assert "load.png" in result.stderr
         data = (tmp_path / "load.png").read_bytes()
@@ -132,38 +141,44 @@ class TestShow:
         assert [p.name for p in tmp_path.iterdir()] == ["load.png"]
 
     def test_a_picture_of_nothing_and_of_a_long_trace(self, run: Run, tmp_path: Path) -> None:
-        assert run("show", "constant", "--set", "rps=0", "--out", "none.png").exit_code == 0
-        assert run("show", "trace", "--set", "file=nasa", "--out", "long.png").exit_code == 0
+        assert (
+            run("show", "constant", "--workload-set", "rps=0", "--picture", "none.png").exit_code
+            == 0
+        )
+        assert (
+            run("show", "trace", "--workload-set", "file=nasa", "--picture", "long.png").exit_code
+            == 0
+        )
         assert {p.name for p in tmp_path.iterdir()} == {"none.png", "long.png"}
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
             (["cosin"], "did you mean 'cosine'"),
-            (["cosine", "--set", "lo=1"], "unknown parameter of workload cosine 'lo'"),
-            (["cosine", "--set", "low"], "must look like KEY=VALUE"),
-            (["cosine", "--set", "low=-1"], "low = -1.0 must be"),
+            (["cosine", "--workload-set", "lo=1"], "unknown parameter of workload cosine 'lo'"),
+            (["cosine", "--workload-set", "low"], "must look like KEY=VALUE"),
+            (["cosine", "--workload-set", "low=-1"], "low = -1.0 must be"),
             (["cosine", "--minutes", "0"], "--minutes 0 must be"),
             (["cosine", "--minutes", "nan"], "--minutes nan must be"),
             (["cosine", "--minutes", "1e12"], "cannot be drawn"),
             (
-                ["random", "--minutes", "1e5", "--set", "minute=0.1", "--json"],
+                ["random", "--minutes", "1e5", "--workload-set", "minute=0.1", "--json"],
                 "take a shorter part",
             ),
             (["random", "--seed", "-1"], "seed = -1 must be"),
             (["random", "--seeds", "0"], "--seeds 0 must lie between 1 and 100"),
             (["constant", "--seeds", "2"], "constant draws nothing at random"),
-            (["cosine", "--out", "load.jpg"], "--out load.jpg must end in .png"),
-            (["cosine", "--out", "no/load.png"], "there is no folder no"),
-            (["trace", "--set", "file=none.csv"], "'none.csv' cannot be read"),
-            (["trace", "--set", "file=gap.csv"], "gap.csv, line 4: .*fill=zero"),
+            (["cosine", "--picture", "load.jpg"], "--picture load.jpg must end in .png"),
+            (["cosine", "--picture", "no/load.png"], "there is no folder no"),
+            (["trace", "--workload-set", "file=none.csv"], "'none.csv' cannot be read"),
+            (["trace", "--workload-set", "file=gap.csv"], "gap.csv, line 4: .*fill=zero"),
         ],
     )
     def test_bad_input_is_2_and_writes_nothing(
         self, arguments: list[str], message: str, run: Run, tmp_path: Path
     ) -> None:
         (tmp_path / "gap.csv").write_text("time,count\n0,1\n60,1\n180,1\n")
-        out = [] if "--out" in arguments else ["--out", "load.png"]
+        out = [] if "--picture" in arguments else ["--picture", "load.png"]
         result = run("show", *arguments, *out)
         with pytest.raises(InputError, match=message) as caught:
             raise result.exception or AssertionError(result.output)

@@ -70,7 +70,7 @@ def test_run_wraps_an_unmodified_script_on_a_local_cluster(tmp_path: Path) -> No
 
 def test_the_demo_scales_and_its_result_is_exact(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*PENSTOCK, "demo", "--seconds", "30", "--low", "1000", "--high", "6000", "--slots", "2",
+        [*PENSTOCK, "demo", "--seconds", "30", "--low", "1000", "--high", "6000", "--max", "2",
          "--cpu-share", "0.6", "--policy", "static", "--set", "slots=2", "--json"],
         capture_output=True, text=True, cwd=tmp_path, timeout=300,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None
         (["demo", "--set", "speed=9"], "unknown parameter of policy ds2 'speed'"),
         (["demo", "--seconds", "5"], "--seconds 5 must lie between 30 and 3600"),
         (["demo", "--low", "-1"], "low = -1.0 must be a finite number ≥ 0"),
-        (["demo", "--slots", "0"], "0"),
+        (["demo", "--max", "0"], "0"),
         (["demo", "--out", "/proc/none"], "cannot write a run under /proc/none"),
         (["run", "missing.py"], "no script at missing.py"),
         (["run", "README.md", "--mode", "auto"], "--mode 'auto' must be advise or act"),

@@ -1,4 +1,4 @@
-"""``penstock agents``: the decentralized protocol as real processes on this machine."""
+"""``penstock lab agents``: the decentralized protocol as real processes on this machine."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def agents(
         ),
     ] = None,
     most: Annotated[
-        int, typer.Option(help="Agents that a site can hold.", rich_help_panel=_AGENTS)
+        int, typer.Option("--max", help="Agents that a site can hold.", rich_help_panel=_AGENTS)
     ] = 100,
     seed: Annotated[int, typer.Option(help="Of the agents' draws.", rich_help_panel=_AGENTS)] = 0,
     kill: Annotated[
@@ -259,7 +259,9 @@ class AgentsView:
             line = Text(sparkline(values), style=style)
             rows.add_row(name, f"{values[-1]:,.0f}{unit}", line)
         clock = f"{self._samples[-1].time:.0f} s" if self._samples else "starting"
-        return Panel(rows, title=Text("penstock agents"), subtitle=Text(clock), title_align="left")
+        return Panel(
+            rows, title=Text("penstock lab agents"), subtitle=Text(clock), title_align="left"
+        )
 
     def _series(self) -> Iterator[tuple[str, list[float], str, str]]:
         if self._samples:

@@ -1,4 +1,4 @@
-"""``penstock calibrate``: how throughput grows with executors on this machine."""
+"""``penstock lab calibrate``: how throughput grows with executors on this machine."""
 
 from __future__ import annotations
 

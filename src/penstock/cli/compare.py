@@ -47,7 +47,10 @@ def compare(
         int | None, typer.Option(help="Start size of each pool.", rich_help_panel=_LOAD)
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="What a change costs: restart or live.", rich_help_panel=_LOAD)
+        str,
+        typer.Option(
+            "--rescale", help="What a change costs: restart or live.", rich_help_panel=_LOAD
+        ),
     ] = "restart",
     guards: Annotated[
         str, typer.Option(help="default, thesis or none.", rich_help_panel=_RUN)

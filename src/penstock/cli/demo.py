@@ -25,7 +25,7 @@ def demo(
     high: Annotated[
         float | None, typer.Option(help="Highest load, records/s.", show_default="30000")
     ] = None,
-    slots: Annotated[int, typer.Option(help="Most executors.")] = 4,
+    slots: Annotated[int, typer.Option("--max", help="Most executors.")] = 4,
     cpu_share: Annotated[float, typer.Option(help="Share of a core per executor.")] = 0.35,
     period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 3.0,
     seed: Annotated[int, typer.Option(help="Seed of the events.")] = 0,

@@ -1,4 +1,4 @@
-"""``penstock kafka``: a broker on this machine, and Nexmark's events written to one."""
+"""``penstock lab kafka``: a broker on this machine, and Nexmark's events written to one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def broker(
         screen.print(running.bootstrap_servers)
         output.say("Ctrl-C ends it. In another terminal, for a minute of events:")
         output.say(
-            f"  penstock kafka produce --bootstrap-servers {running.bootstrap_servers} \\\n"
+            f"  penstock lab kafka produce --bootstrap-servers {running.bootstrap_servers} \\\n"
             "    --workload constant --minutes 1"
         )
         while running.alive:
@@ -88,6 +88,7 @@ def produce(
     start: Annotated[
         float | None,
         typer.Option(
+            "--start-time",
             help="Epoch second of the first event; the same one to go on.",
             rich_help_panel=_WORK,
             show_default="now",
@@ -153,7 +154,7 @@ def produce(
     else:
         _show(document)
     if interrupted:
-        output.say(f"to go on: the same command with --start {events.start:.15g}")
+        output.say(f"to go on: the same command with --start-time {events.start:.15g}")
         raise KeyboardInterrupt
 
 
@@ -205,11 +206,11 @@ class _Watch:
 
 def _show(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.table import Table as Table
+    from rich.table import Table as Columns
 
     from penstock.report import units
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = Columns(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for column in ("topics", "partitions", "events", "of", "events/s", "worst behind"):
         table.add_column(column, justify="left" if column == "topics" else "right")
     total = document["total"]

@@ -1,4 +1,4 @@
-"""``penstock prove``: what Penstock promises on real Spark, checked on this machine."""
+"""``penstock lab prove``: what Penstock promises on real Spark, checked on this machine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofCommand:
-    """``penstock prove NAME``: the module of that name in ``penstock.lab.proofs``, as a command.
+    """``penstock lab prove NAME``: the module of that name in ``lab.proofs``, as a command.
 
     help: what the command says of itself
     options: by name; what is not given is as the proof's settings have it
@@ -137,7 +137,7 @@ PROOFS: Mapping[str, ProofCommand] = {
             "low": Option(default=600.0, help="Lowest load, records/s."),
             "high": Option(default=5_000.0, help="Highest load, records/s."),
             "period": Option(default=15.0, help="Seconds between an agent's trials."),
-            "share": Option(default=0.12, help="Of a core for each executor."),
+            "cpu_share": Option(default=0.12, help="Of a core for each executor."),
             "seed": Option(kind=int, default=0, help="Of the agents' draws."),
         },
         quick={"seconds": 90.0, "period": 12.0},

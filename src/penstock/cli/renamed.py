@@ -9,7 +9,16 @@ COMMANDS: Mapping[str, str] = {
 }
 """Old commands and what they are called now."""
 
-OPTIONS: Mapping[str, Mapping[str, str]] = {}
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "simulate": {"--slots": "--start", "--profile": "--rescale"},
+    "compare": {"--profile": "--rescale"},
+    "demo": {"--slots": "--max"},
+    "workload show": {"--set": "--workload-set", "--out": "--picture"},
+    "lab agents": {"--most": "--max"},
+    "lab kafka produce": {"--start": "--start-time"},
+    "lab prove agents": {"--share": "--cpu-share"},
+    "lab sites": {"--check": "--once"},
+}
 """Old options of a command, by its present name, and what they are called now."""
 
 

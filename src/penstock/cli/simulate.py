@@ -65,13 +65,15 @@ def simulate(
     ] = 0,
     profile: Annotated[
         Profile,
-        typer.Option(help="What a change costs: Flink-like or Spark-like.", rich_help_panel=_SIM),
+        typer.Option(
+            "--rescale",
+            help="What a change costs: Flink-like or Spark-like.",
+            rich_help_panel=_SIM,
+        ),
     ] = Profile.RESTART,
     start: Annotated[
         int | None,
         typer.Option(
-            "--start",
-            "--slots",
             help="Start size of each pool.",
             rich_help_panel=_SIM,
             show_default="the query's, within the limits",

@@ -1,4 +1,4 @@
-"""``penstock sites``: networks with delays between them, on this machine."""
+"""``penstock lab sites``: networks with delays between them, on this machine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sites(
     emulation: Annotated[
         str | None, typer.Option(help="auto, netem or tun.", show_default="auto")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Measure once and leave.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Measure once and leave.")] = False,
     load: Annotated[
         float | None, typer.Option(help="Also load each pair for so many seconds.")
     ] = None,
@@ -65,7 +65,7 @@ def sites(
             output.print_json(document(running, carried))
         else:
             _show(running, carried)
-        if not check:
+        if not once:
             _explain(running, file)
             _stay(running)
 

@@ -1,4 +1,4 @@
-"""``penstock validate``: how close Spark's twin, the micro-batch simulator, comes to Spark."""
+"""``penstock lab validate``: how close Spark's twin, the micro-batch simulator, comes to Spark."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def validate(
     ],
     profiles: Annotated[
         Path,
-        typer.Option(help="Folder with a QUERY.json per query, of `penstock calibrate --profile`."),
+        typer.Option(
+            help="Folder with a QUERY.json per query, of `penstock lab calibrate --profile`."
+        ),
     ],
     workers: Annotated[
         int | None, typer.Option(help="Processes for the twin.", show_default="all cores")

@@ -62,7 +62,7 @@ def show(
     name: Annotated[str, typer.Argument(help="Which; see `penstock workload list`.")],
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter; repeatable."),
+        typer.Option("--workload-set", metavar="KEY=VALUE", help="A parameter; repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of what is drawn at random.")] = 0,
     seeds: Annotated[int, typer.Option(help="Draw so many seeds, from --seed on.")] = 1,
@@ -70,7 +70,8 @@ def show(
         float | None, typer.Option(help="How much of it.", show_default="all, or 140")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Also draw it to this PNG file.", show_default="none")
+        Path | None,
+        typer.Option("--picture", help="Also draw it to this PNG file.", show_default="none"),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document on standard output.")
@@ -83,7 +84,7 @@ def show(
     if not 1 <= seeds <= MOST_SEEDS:
         raise InputError(f"--seeds {seeds} must lie between 1 and {MOST_SEEDS}")
     _check_out(out)
-    patterns = _seeded(name, pairs("--set", set_), seed, seeds)
+    patterns = _seeded(name, pairs("--workload-set", set_), seed, seeds)
     seconds = _seconds(minutes, duration(patterns[0]))
     words = describe(patterns[0])
     minutely = [sample(p, seconds, words.get("minute", _MINUTE)) for p in patterns if as_json]
@@ -117,9 +118,9 @@ def _check_out(out: Path | None) -> None:
     if out is None:
         return
     if out.suffix.lower() != ".png":
-        raise InputError(f"--out {out} must end in .png")
+        raise InputError(f"--picture {out} must end in .png")
     if not out.parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+        raise InputError(f"--picture {out}: there is no folder {out.parent}; make it first")
 
 
 def _seconds(minutes: float | None, natural: float) -> float:

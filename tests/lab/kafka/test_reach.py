@@ -32,7 +32,7 @@ def test_a_missing_broker_is_said_with_every_address_and_the_ways_out(
     assert caught.value.exit_code == 3
     for port in (one, two):
         assert f"127.0.0.1:{port}: Connection refused" in str(caught.value)
-    for part in ("s of 10", "penstock kafka broker", "check the address"):
+    for part in ("s of 10", "penstock lab kafka broker", "check the address"):
         assert part in str(caught.value)
     assert capfd.readouterr() == ("", "")
 

@@ -1,4 +1,4 @@
-"""``penstock kafka`` as a user runs it: a broker in one terminal, events from another."""
+"""``penstock lab kafka`` as a user runs it: a broker in one terminal, events from another."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_broker_and_produce(
         broker.send_signal(signal.SIGINT)
         _, said = broker.communicate(timeout=60)
     assert broker.returncode == 130
-    assert f"penstock kafka produce --bootstrap-servers {servers}" in said
+    assert f"penstock lab kafka produce --bootstrap-servers {servers}" in said
     until("Kafka is gone", lambda: not processes.running(kafka), 10)
     assert (data / "meta.properties").exists()
     assert not run.record.exists() and not run.folder.exists()

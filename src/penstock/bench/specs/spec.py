@@ -135,7 +135,7 @@ def twins(
     if PROFILES not in file.document:
         file.fail(
             'engine = "micro-batch" needs profiles = "FOLDER" with a QUERY.json for each query, '
-            "as `penstock calibrate --profile` writes them",
+            "as `penstock lab calibrate --profile` writes them",
             Place(key="engine"),
         )
     folder = _folder(file, PROFILES)

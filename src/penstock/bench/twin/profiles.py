@@ -51,7 +51,7 @@ def read_profiles(
 
 def _profile(folder: Path, query: str, settings: SparkSettings) -> Profile:
     path = folder / f"{query}.json"
-    again = f"`penstock calibrate --query {query} --profile {path}`"
+    again = f"`penstock lab calibrate --query {query} --profile {path}`"
     if not path.is_file():
         raise InputError(f"no profile {path}; {again} measures one")
     profile = read_profile(path)

@@ -92,7 +92,7 @@ def calibrate(
     most = max(spec.sizes)
     with LocalCluster(ClusterSpec(slots=most, cpu_share=spec.cpu_share), say=say) as cluster:
         conf = {"spark.sql.shuffle.partitions": str(spec.partitions)}
-        spark = cluster.session("penstock calibrate", start_with=1, conf=conf)
+        spark = cluster.session("penstock lab calibrate", start_with=1, conf=conf)
         for _ in range(spec.repeats):
             sizes = list(spec.sizes)
             order.shuffle(sizes)

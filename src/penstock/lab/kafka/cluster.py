@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient
 
-START_ONE = "start one with `penstock kafka broker`, or check the address"
+START_ONE = "start one with `penstock lab kafka broker`, or check the address"
 ANSWER_SECONDS = 10.0
 ADMIN_SECONDS = 30.0  # to make or remove a topic
 SETTLE = 0.2  # seconds in which end offsets may not move before they count

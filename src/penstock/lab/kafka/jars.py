@@ -297,7 +297,7 @@ def check() -> MachineCheck:
         name="Kafka",
         ok=not lacks,
         found=f"not here: {', '.join(lacks)}" if lacks else ", ".join(have),
-        enables="Nexmark's events through Kafka: penstock kafka",
+        enables="Nexmark's events through Kafka: penstock lab kafka",
         fix=fix,
     )
 

@@ -34,14 +34,14 @@ QUICK_SECONDS = 60.0  # the least that a run lasts
 class AgentsSettings:
     """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
 
-    ``share`` of a core that each executor has · ``most`` executors of an operator.
+    ``cpu_share`` of a core that each executor has · ``most`` executors of an operator.
     """
 
     seconds: float = 360.0
     low: float = 600.0
     high: float = 5_000.0
     period: float = 15.0
-    share: float = 0.12
+    cpu_share: float = 0.12
     most: int = 4
     seed: int = 0
 
@@ -68,7 +68,7 @@ class AgentsSettings:
             seconds=self.seconds,
             low=self.low,
             high=self.high,
-            share=self.share,
+            share=self.cpu_share,
             most=self.most,
             trigger=TRIGGER,
             settings=settings,

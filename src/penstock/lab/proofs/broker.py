@@ -62,7 +62,7 @@ def prove(spec: BrokerSettings, *, folder: Path, say: Say) -> Proof:
     cluster_spec = ClusterSpec(slots=SLOTS, cpu_share=None)
     with LocalBroker(say=say) as broker, LocalCluster(cluster_spec, say=say) as cluster:
         conf = {"spark.sql.shuffle.partitions": str(SLOTS)} | connector_conf(say)
-        spark = cluster.session("penstock prove broker", start_with=SLOTS, conf=conf)
+        spark = cluster.session("penstock lab prove broker", start_with=SLOTS, conf=conf)
         events = setting.stream_of(
             query,
             Constant(rps=RATE),

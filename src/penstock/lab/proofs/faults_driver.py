@@ -38,7 +38,7 @@ def run(order: DriverOrder) -> None:
     """Start or go on; ends after the comparison that the flag ``finish`` asks for."""
     driver = Driver()
     log = order.path / "jvm.log"
-    spark = driver.open(f"penstock prove faults {order.query}", order.conf, {}, log)
+    spark = driver.open(f"penstock lab prove faults {order.query}", order.conf, {}, log)
     try:
         settle(spark)
         _report_start(order, spark)

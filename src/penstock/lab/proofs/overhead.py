@@ -135,7 +135,7 @@ def prove(spec: OverheadSettings, *, folder: Path, say: Say) -> Proof:
     order = random.Random(spec.seed)
     with LocalCluster(ClusterSpec(slots=EXECUTORS, cpu_share=setting.SHARE), say=say) as cluster:
         conf = {"spark.sql.shuffle.partitions": str(EXECUTORS)}
-        spark = cluster.session("penstock prove overhead", start_with=EXECUTORS, conf=conf)
+        spark = cluster.session("penstock lab prove overhead", start_with=EXECUTORS, conf=conf)
         say(f"measuring what {EXECUTORS} executors take…")
         rate = setting.capacity(
             spark,

@@ -129,7 +129,7 @@ def prove(spec: ReactionSettings, *, folder: Path, say: Say) -> Proof:
     query = nexmark.QUERIES[QUERY]
     with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=setting.SHARE), say=say) as cluster:
         conf = {"spark.sql.shuffle.partitions": str(SLOTS), "spark.ui.retainedStages": "5000"}
-        spark = cluster.session("penstock prove reaction", start_with=1, conf=conf)
+        spark = cluster.session("penstock lab prove reaction", start_with=1, conf=conf)
         say("measuring what one executor takes…")
         rate = setting.capacity(
             spark,

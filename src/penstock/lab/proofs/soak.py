@@ -104,7 +104,7 @@ def prove(spec: SoakSettings, *, folder: Path, say: Say) -> Proof:
         actions += decision.applied
 
     with LocalCluster(ClusterSpec(slots=SLOTS, cpu_share=setting.SHARE), say=say) as cluster:
-        spark = cluster.session("penstock prove soak", start_with=1, conf=_conf(cluster))
+        spark = cluster.session("penstock lab prove soak", start_with=1, conf=_conf(cluster))
         running = _start(spec, spark, cluster, say)
         sampler = SoakSampler(
             spark,

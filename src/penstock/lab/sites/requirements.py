@@ -100,7 +100,7 @@ def check() -> MachineCheck:
         name="emulated sites",
         ok=possible.missing is None,
         found=found,
-        enables="Spark at sites with delays between them: penstock sites",
+        enables="Spark at sites with delays between them: penstock lab sites",
         fix=possible.missing,
     )
 

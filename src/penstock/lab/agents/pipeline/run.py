@@ -322,7 +322,7 @@ class PipelineRunSettings:
         if self.most * len(self.sites) < first:
             raise InputError(
                 f"{first} instances at the start, but room for {self.most} at each of "
-                f"{len(self.sites)} sites; give --most"
+                f"{len(self.sites)} sites; give --max"
             )
         if not self.patience > 0.0 or not self.grace > 0.0:
             raise InputError(
