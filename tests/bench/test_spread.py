@@ -85,7 +85,7 @@ def started(*arguments: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
                 bench.wait()
 
 
-DAEMON = b"-m\0penstock.bench.warm_daemon"
+DAEMON = b"-m\0penstock.bench.spread.warm_daemon"
 
 
 def python_workers(owner: int) -> list[int]:
