@@ -86,6 +86,7 @@ def test_the_demo_scales_and_its_result_is_exact(tmp_path: Path) -> None:
     assert nothing_left()
 
 
+@pytest.mark.long
 def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None:
     errors = tmp_path / "stderr"
     with errors.open("wb") as stderr:

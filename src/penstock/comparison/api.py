@@ -1,4 +1,4 @@
-"""``penstock.simulate`` and ``penstock.comparison``: policies on a query under a load, simulated.
+"""``penstock.simulate`` and ``penstock.compare``: policies on a query under a load, simulated.
 
 A policy is an object such as ``DS2(over_provisioning=1.4)``, one of the user's own, or a name with
 parameters: ``"ds2:over_provisioning=1.4"``. A workload is an object of ``penstock.workloads`` or a

@@ -23,6 +23,8 @@ from penstock.spark.split.wire import Address as Socket
 from penstock.spark.split.wire import Server
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.alone
+
 KEY = "a key of this test"
 MOST = 2
 QUOTA = 0.5

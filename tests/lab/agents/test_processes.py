@@ -19,6 +19,8 @@ from penstock.lab.agents.pipeline.run import PipelineRunSettings, Running, start
 from penstock.lab.agents.pipeline.sites import AgentSite
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.alone
+
 B0, B1, B2 = (Address("B", serial) for serial in range(3))
 WITHIN = 30.0
 PIPELINE = Pipeline(

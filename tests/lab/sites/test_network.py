@@ -26,6 +26,8 @@ from penstock.lab.sites.spec import Site, SitesSpec
 from penstock.spark.read.rest import Rest
 from tests.fakes.waiting import until
 
+pytestmark = pytest.mark.alone
+
 POSSIBLE = requirements.probe()
 NO_TUN = POSSIBLE.tun or (None if POSSIBLE.realtime else "no real-time priority for it")
 real = pytest.mark.skipif(NO_TUN is not None, reason=f"no TUN: {NO_TUN}")
