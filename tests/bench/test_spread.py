@@ -173,6 +173,7 @@ def finished(folder: Path) -> set[tuple[str, int]]:
     return {(cell.key, seed) for cell in results.cells for seed in results.seeds_of(cell.key)}
 
 
+@pytest.mark.long
 def test_executors_of_a_cluster_need_neither_our_package_nor_our_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

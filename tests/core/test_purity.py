@@ -12,7 +12,7 @@ import penstock.core
 FILES = sorted(Path(penstock.core.__file__).parent.glob("*.py"))
 # What it may import; none of these opens anything, waits, or differs from run to run.
 PURE = {
-    "__future__", "collections", "contextlib", "dataclasses", "difflib", "functools", "graphlib",
+    "__future__", "collections", "contextlib", "copy", "dataclasses", "difflib", "functools", "graphlib",
     "hashlib", "heapq", "math", "numpy", "operator", "penstock", "types", "typing",
 }  # fmt: skip
 

@@ -108,6 +108,7 @@ def test_a_worker_runs_in_the_network_of_its_site(engine: SiteEngine, cluster: S
     assert there == os.fstat(namespace).st_ino != Path("/proc/self/ns/net").stat().st_ino
 
 
+@pytest.mark.long
 def test_a_slot_is_added_where_it_was_asked_for_and_removed(
     engine: SiteEngine, cluster: SiteCluster
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from penstock.core.errors import InputError
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot, lag_seconds
+from penstock.core.quick import maker
 from penstock.core.sizing import need_of, shrunk
 
 __all__ = ["Blackout", "Effect", "GuardName", "Guards", "is_action"]
@@ -31,6 +32,9 @@ class Effect:
     before: float
     after: float
     why: str
+
+
+_change, _made_effect = maker(Change), maker(Effect)  # for every pool at every tick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +160,10 @@ class Guards:
                 effects.append(_effect(hold, pool, slots, before, why))
                 slots, share, place = before, None, None
             if share is None and place is None:
-                targets[pool] = Change(before=before, slots=slots, raw=raw)
+                targets[pool] = _change(before=before, slots=slots, raw=raw)
             else:
                 add_on, remove = _fitting(place, slots - before)
-                targets[pool] = Change(
+                targets[pool] = _change(
                     before=before,
                     slots=slots,
                     raw=raw,
@@ -303,7 +307,7 @@ def _fitting(place: Placement | None, growth: int) -> tuple[tuple[str, ...], tup
 
 
 def _effect(guard: GuardName, pool: str, before: float, after: float, why: str) -> Effect:
-    return Effect(guard=guard, pool=pool, before=before, after=after, why=why)
+    return _made_effect(guard=guard, pool=pool, before=before, after=after, why=why)
 
 
 DAY = 86400.0

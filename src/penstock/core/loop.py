@@ -12,6 +12,7 @@ from penstock.core.errors import EngineError, FrozenError, InputError, NotReady
 from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
+from penstock.core.quick import maker
 from penstock.core.sanity import believable, unusable
 
 Mode = Literal["advise", "act"]
@@ -95,6 +96,9 @@ class Decision:
         return line
 
 
+_state, _decision = maker(State), maker(Decision)  # made at every tick
+
+
 def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[Decision, State]:
     """Decide, without doing anything. Never raises for what a policy or a metric did wrong."""
     seen, notes = believable(seen)
@@ -125,7 +129,7 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         proposal = _failed("the policy's proposal is unusable,", error)
         targets, effects = guards.apply(proposal, seen, state.last_action)
         term = proposal.term
-    decision = Decision(
+    decision = _decision(
         seen=seen,
         proposal=proposal,
         targets=targets,
@@ -135,7 +139,7 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         bound=effects[-1].guard if effects else term,
         faults=faults,
     )
-    return decision, State(memory=memory, last_seen=seen.time, last_action=state.last_action)
+    return decision, _state(memory=memory, last_seen=seen.time, last_action=state.last_action)
 
 
 def _failed(how: str, error: Exception) -> Proposal:
@@ -145,7 +149,10 @@ def _failed(how: str, error: Exception) -> Proposal:
 
 
 def _acts(targets: Mapping[str, Change], seen: Snapshot) -> bool:
-    return any(is_action(change, seen, pool) for pool, change in targets.items())
+    for pool, change in targets.items():  # noqa: SIM110 (every tick goes through here)
+        if is_action(change, seen, pool):
+            return True
+    return False
 
 
 class Loop:

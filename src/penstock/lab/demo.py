@@ -26,9 +26,9 @@ from penstock.workloads.patterns import Constant, Cosine, describe
 QUERY = nexmark.QUERIES["q5"]
 SETTINGS = nexmark.Settings(minute=3.0)  # a window of 15 s every 3 s
 SLIDE = SETTINGS.scaled(60.0)  # seconds
-LOW, HIGH = 1_500.0, 30_000.0  # records/s
+LOW, HIGH = 2_000.0, 60_000.0  # records/s
 UNLIMITED = 4  # times that load for executors of a whole core
-TRIGGER = 2.0  # seconds
+TRIGGER = 5.0  # seconds; a batch costs some 3 executor-seconds whatever it reads
 LARGEST = 4  # times what a trigger brings at most: a batch has fixed costs, large ones catch up
 CATCH_UP = 120.0  # most seconds after the load until the last window has closed
 WARM_ROWS, WARM_BATCHES = 5_000, 10

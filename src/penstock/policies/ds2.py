@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
+from penstock.core.quick import maker
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.reason import NAMED, foremost
 
+_need, _proposal = maker(Need), maker(Proposal)
 BOUNDLESS = 1e6  # slots; stands for the infinite parallelism of a division by a busy time of 0
 
 
@@ -49,18 +51,18 @@ class DS2:
         needs: dict[str, Need] = {}
         for name, rate in demand.items():
             if rate == 0.0:  # idle for sure
-                needs[name] = Need(slots=0.0)
+                needs[name] = _need(slots=0.0)
             elif mu := seen.operators[name].service_rate:
-                needs[name] = Need(slots=rate * self.over_provisioning / mu)
+                needs[name] = _need(slots=rate * self.over_provisioning / mu)
         if self.strict:
             for name, o in seen.operators.items():
                 if o.busy == 0.0 and demand.get(name) != 0.0:
-                    needs[name] = Need(slots=BOUNDLESS)
+                    needs[name] = _need(slots=BOUNDLESS)
         if not needs:
             return Proposal(
                 reason="no change: demand or service rate not measured", term="demand-not-measured"
             ), None
-        return Proposal(needs=needs, reason=_reason(seen, demand, needs)), None
+        return _proposal(needs=needs, reason=_reason(seen, demand, needs)), None
 
 
 def _reason(seen: Snapshot, demand: dict[str, float], needs: dict[str, Need]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.core.errors import InputError, unknown
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
+from penstock.core.quick import maker
 from penstock.simulator import kernel as k
 from penstock.simulator.inflow import cumulative
 from penstock.simulator.seconds import SecondsEngine, generator, speed_noise
@@ -18,6 +19,9 @@ from penstock.simulator.spec import FluidSpec
 from penstock.workloads.patterns import Pattern
 
 NOISE_BLOCK = 64  # metric noise is drawn for so many observations at once
+
+
+_operator_seen, _snapshot = maker(OperatorSeen), maker(Snapshot)
 
 
 class FluidEngine(SecondsEngine):
@@ -120,7 +124,7 @@ class FluidEngine(SecondsEngine):
         """
         window = self._window()
         operators = self._operators(float(window)) if window else self._unmeasured()
-        return Snapshot(
+        return _snapshot(
             time=float(self._now),
             window=float(window),
             pipeline=self.spec.pipeline,
@@ -155,7 +159,7 @@ class FluidEngine(SecondsEngine):
         ):
             slots, offered, arrival, output, rate, busy, idle, held, cpu, full, lag, age = readings
             worked = arrival > 0
-            operators[name] = OperatorSeen(
+            operators[name] = _operator_seen(
                 parallelism=slots,
                 offered_rate=offered if source else None,
                 arrival_rate=arrival if up else None,

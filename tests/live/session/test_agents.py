@@ -20,7 +20,7 @@ from penstock.spark.split.member import Member
 from penstock.spark.split.wire import ROSTER, Address, ask
 from tests.fakes.waiting import until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 AGENT_SETTINGS = AgentSettings(
     policy=Probabilistic(ratio=0.2, up=0.3, down=0.1), period=2.0, window=1.5

@@ -110,8 +110,12 @@ def state(spark: Any) -> Iterator[Callable[[Mapping[str, str]], None]]:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("taxi", {}), ("map", {}), ("id-id", {}), ("id-value", STATE)],
-    ids=["taxi", "map", "id-id", "id-value in RocksDB"],
+    [
+        pytest.param("taxi", {}, id="taxi", marks=pytest.mark.long),
+        pytest.param("map", {}, id="map", marks=pytest.mark.long),
+        pytest.param("id-id", {}, id="id-id", marks=pytest.mark.long),
+        pytest.param("id-value", STATE, id="id-value in RocksDB"),
+    ],
 )
 def test_the_streamed_rows_are_those_of_a_batch_and_of_plain_python(
     spark: Any, tmp_path: Path, state: Any, name: str, settings: Mapping[str, str]

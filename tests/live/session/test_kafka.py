@@ -95,6 +95,7 @@ def test_every_record_is_the_row_that_its_place_names(
         assert found[name].cast(kind).to_pylist() == expected[name].to_pylist(), name
 
 
+@pytest.mark.long
 def test_every_query_gives_the_rows_of_a_batch_over_the_embedded_source(
     spark: Any, cluster: LocalCluster, running: Kafka, written: NexmarkStream
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_watermark_below_the_spread_of_partitions_is_refused(
         start(spark, QUERIES["q5"], PAST, short, folder=tmp_path, trigger=0, topics=topics)
 
 
+@pytest.mark.long
 def test_nothing_is_lost_or_repeated_when_the_broker_is_killed(running: Kafka) -> None:
     events = NexmarkStream(
         pattern=Constant(rps=2000.0), start=time.time(), seconds=8.0, partitions=4
@@ -149,6 +151,7 @@ def test_nothing_is_lost_or_repeated_when_the_broker_is_killed(running: Kafka) -
     assert values(running, "killed-bid") == expected(events)
 
 
+@pytest.mark.long
 def test_a_producer_that_starts_again_goes_on_where_it_was(running: Kafka) -> None:
     events = NexmarkStream(
         pattern=Constant(rps=1000.0), start=time.time(), seconds=6.0, partitions=3
