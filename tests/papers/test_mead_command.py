@@ -11,7 +11,6 @@ import pytest
 from penstock.core.errors import InputError
 from penstock.papers import harness
 from penstock.papers.harness import Reproduction
-from penstock.papers.mead import figures
 from penstock.papers.mead.cells import all_cells
 from penstock.papers.mead.experiment import MeadOutcome
 from penstock.papers.mead.paper import PAPER, MeadMeasured
@@ -45,7 +44,6 @@ def test_writes_the_page_the_text_the_figures_and_the_json(
 def test_a_finished_run_is_shown_again_without_running(
     done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.report.pictures))
     text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
 
