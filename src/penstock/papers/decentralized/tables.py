@@ -87,7 +87,7 @@ def fine(found: Estimate, decimals: int) -> str:
 def delays(found: Evidence) -> Table:
     """A table of the steps from a change of the load to the right size."""
     rows = []
-    for d in [*found.delays]:
+    for d in found.delays:
         steps = np.array(d.steps)
         rows.append(
             (

@@ -47,7 +47,7 @@ def tables(found: ThesisMeasured, asked: Asked) -> list[Table]:
     if found.convergence is not None:
         tables.append(found.convergence)
     if found.accuracy:
-        tables.append(accuracy.grid(list(found.accuracy)))
+        tables.append(accuracy.grid(found.accuracy))
     if found.duels:
         tables += [improved.compact(found.duels), improved.summary(found.duels)]
     for answer in found.answers:
@@ -57,9 +57,9 @@ def tables(found: ThesisMeasured, asked: Asked) -> list[Table]:
 
 def _titled(answer: Answer) -> list[Table]:
     """The tables of an extended section, each with its title; the last one says what was done."""
-    title, about = answer.section.title, f"{answer.section.about} {answer.seeds} seeds."
+    title = answer.section.title
     *others, last = (replace(grid, title=f"{title}: {grid.title}") for grid in answer.grids)
-    return [*others, replace(last, notes=(*last.notes, about))]
+    return [*others, replace(last, notes=(*last.notes, answer.about))]
 
 
 def amount(asked: Asked) -> str:
@@ -77,7 +77,7 @@ def plain_tables(found: Thesis) -> list[dict[str, Any]]:
     if measured.convergence is not None:
         tables.append(convergence.document(measured.results))
     if measured.accuracy:
-        tables.append(accuracy.document(list(measured.accuracy), seeds))
+        tables.append(accuracy.document(measured.accuracy, seeds))
     if measured.duels:
         tables.append(improved.document(measured.duels, seeds))
     tables += [
@@ -114,7 +114,7 @@ def _parts(found: Thesis, before: str) -> Iterator[str]:
         yield from _findings(found)
     if measured.accuracy:
         yield "## How near"
-        yield accuracy.grid(list(measured.accuracy)).markdown()
+        yield accuracy.grid(measured.accuracy).markdown()
         yield accuracy.mismatches(measured.tables).markdown()
         yield mechanisms.DISTANCES
     if measured.duels:
@@ -190,7 +190,7 @@ def _extended(found: Thesis) -> Iterator[str]:
     )
     for answer in found.measured.answers:
         yield f"## {answer.section.title}"
-        yield f"{answer.section.about} {answer.seeds} seeds."
+        yield answer.about
         for grid in answer.grids:
             yield grid.markdown()
 
@@ -213,7 +213,7 @@ def _page(found: Thesis) -> Iterator[str]:
         yield heading(2, _held(found))
         yield from map(finding_html, found.report.findings)
     if measured.accuracy:
-        yield accuracy.grid(list(measured.accuracy)).html()
+        yield accuracy.grid(measured.accuracy).html()
         yield accuracy.mismatches(measured.tables).html()
     if measured.duels:
         yield heading(2, improved.TITLE)
@@ -230,7 +230,7 @@ def _page(found: Thesis) -> Iterator[str]:
         yield from (picture_html(path, found.paper.captions[path.name]) for path in pictures)
     for answer in measured.answers:
         yield heading(2, answer.section.title)
-        yield paragraph(f"{answer.section.about} {answer.seeds} seeds.")
+        yield paragraph(answer.about)
         yield from (grid.html() for grid in answer.grids)
     yield f'<p class="note">{found.folder.name} · Penstock {__version__}</p>'
 

@@ -154,9 +154,7 @@ def _levels(cell: GeoCell, seed: int, engine: GeoEngine, check: Callable[[], Non
             _, blind[name] = plus.decide(view(seen), blind[name])
         more = onlookers.foretell(seen)
         foretold = {
-            "gesscale": more.gesscale,
-            "plus": more.plus,
-            "plus_width": more.plus_width,
+            **more.figures,
             "views": tuple(
                 one_more(view(seen), blind[name], job).rate for name, view in VIEWS.items()
             ),

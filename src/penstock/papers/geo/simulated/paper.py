@@ -5,7 +5,8 @@ Ours stand beside the few values that the study names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from penstock.papers.geo.simulated import cells, figures, findings, published
 from penstock.papers.geo.simulated.cells import Condition, Scaler
@@ -17,6 +18,7 @@ from penstock.simulator.geo.setups import NODES, RATE
 
 LEVELS = range(1, NODES + 1)
 SCALERS: tuple[Scaler, ...] = ("gesscale", "gesscale+")
+One = TypeVar("One")  # a condition, simulated or on Spark
 SHORT = {"none": "0", "fixed": "25", "jitter": "±"}
 CAPTIONS = {
     "figure-6.png": "Figure 6. Busy shares of the instances, no delay",
@@ -62,63 +64,58 @@ def tables(outcomes: GeoOutcomes, asked: Asked) -> list[Table]:
     ]
 
 
+def by_level(
+    levels: Iterable[int], conditions: Sequence[One], texts: Callable[[One, int], Iterable[str]]
+) -> tuple[tuple[str, ...], ...]:
+    """A row for each level: its number, then ``texts`` of it under each condition."""
+    return tuple((str(n), *(text for c in conditions for text in texts(c, n))) for n in levels)
+
+
 def busyness(outcomes: GeoOutcomes, conditions: Sequence[Condition]) -> Table:
     """Figure 6: least and most busy instance, and which is the busiest."""
-    rows = []
-    for level in LEVELS:
-        row = [str(level)]
-        for condition in conditions:
-            looks = outcomes.level(condition, level)
-            by_instance = [mean(values) for values in zip(*(x.busy for x in looks), strict=True)]
-            most = max(by_instance)
-            row.append(f"{percent(min(by_instance))} to {percent(most)}")
-            row.append(str(1 + by_instance.index(most)))
-        rows.append(tuple(row))
-    header = ["n"]
-    for condition in conditions:
-        header += [published.JOBS[condition.job], "busiest"]
+
+    def texts(condition: Condition, level: int) -> tuple[str, str]:
+        looks = outcomes.level(condition, level)
+        by_instance = [mean(values) for values in zip(*(x.busy for x in looks), strict=True)]
+        most = max(by_instance)
+        busy = f"{percent(min(by_instance))} to {percent(most)}"
+        return busy, str(1 + by_instance.index(most))
+
     return Table(
         title="Figure 6. Busy time of the least and the most busy instance, no delay",
-        header=tuple(header),
-        rows=tuple(rows),
+        header=("n", *(text for c in conditions for text in (published.JOBS[c.job], "busiest"))),
+        rows=by_level(LEVELS, conditions, texts),
         notes=("busiest: its number in the order in which instances were added",),
     )
 
 
 def throughput(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Table:
     """Figures 7 to 9 of one job: mean, least and most of the runs."""
-    rows = []
-    for level in LEVELS:
-        row = [str(level)]
-        for condition in conditions:
-            rates = [look.rate / 1e3 for look in outcomes.level(condition, level)]
-            row.append(f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})")
-        rows.append(tuple(row))
+
+    def texts(condition: Condition, level: int) -> tuple[str]:
+        rates = [look.rate / 1e3 for look in outcomes.level(condition, level)]
+        return (f"{mean(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})",)
+
     return Table(
         title=f"Figures 7 to 9. {published.JOBS[job]}: thousand records/s by instances",
         header=("n", *(published.CASES[c.case] for c in conditions)),
-        rows=tuple(rows),
+        rows=by_level(LEVELS, conditions, texts),
         notes=(f"mean (least to most) of the runs; {RATE / 1e3:.0f} are offered",),
     )
 
 
 def predictions(outcomes: GeoOutcomes, job: str, conditions: Sequence[Condition]) -> Table:
     """Figures 7 to 9 of one job: predicted before a level was reached, against measured there."""
-    rows = []
-    for level in LEVELS[1:]:
-        row = [str(level)]
-        for condition in conditions:
-            for scaler in SCALERS:
-                found = outcomes.errors(condition, level, scaler)
-                row.append(percent(mean(found), sign=True) if found else NONE)
-        rows.append(tuple(row))
-    header = ["n"]
-    for condition in conditions:
-        header += [f"{published.CASES[condition.case]}: G", "G+"]
+
+    def texts(condition: Condition, level: int) -> list[str]:
+        found = [outcomes.errors(condition, level, scaler) for scaler in SCALERS]
+        return [percent(mean(some), sign=True) if some else NONE for some in found]
+
+    cases = [published.CASES[condition.case] for condition in conditions]
     return Table(
         title=f"Figures 7 to 9. {published.JOBS[job]}: prediction against measurement",
-        header=tuple(header),
-        rows=tuple(rows),
+        header=("n", *(text for case in cases for text in (f"{case}: G", "G+"))),
+        rows=by_level(LEVELS[1:], conditions, texts),
         notes=(
             "mean error of the runs; G gesscale as far as it scales,",
             "G+ gesscale+",
@@ -196,22 +193,22 @@ def _seen_by(outcomes: GeoOutcomes, condition: Condition, place: int) -> str:
 
 def mostly_delayed(outcomes: GeoOutcomes) -> Table:
     """Figure 10."""
-    rows = []
-    for level in LEVELS:
-        row = [str(level)]
-        for condition in cells.mostly_delayed():
-            looks = outcomes.level(condition, level)
-            row.append(f"{mean([look.rate for look in looks]) / 1e3:.1f}")
-            row.append(f"{1e3 * mean([look.held for look in looks]):.0f}")
-            row.append(str(sum(run.stays == level for run in outcomes.of(condition))))
-        rows.append(tuple(row))
+
+    def texts(condition: Condition, level: int) -> tuple[str, str, str]:
+        looks = outcomes.level(condition, level)
+        return (
+            f"{mean([look.rate for look in looks]) / 1e3:.1f}",
+            f"{1e3 * mean([look.held for look in looks]):.0f}",
+            str(sum(run.stays == level for run in outcomes.of(condition))),
+        )
+
     header = ["n"]
     for condition in cells.mostly_delayed():
         header += [f"{1e3 * condition.delay:.0f} ms: k/s", "held ms/s", "stalls"]
     return Table(
         title="Figure 10. Id-Id, 70 % of the nodes delayed",
         header=tuple(header),
-        rows=tuple(rows),
+        rows=by_level(LEVELS, cells.mostly_delayed(), texts),
         notes=(
             "k/s thousand records/s; held: time that the source is held back;",
             "stalls: runs in which Gesscale adds nothing any more",

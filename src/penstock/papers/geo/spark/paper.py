@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from penstock.lab.sites import requirements
 from penstock.papers.geo.simulated import published
 from penstock.papers.geo.simulated.figures import MEASURED, PLUS, SIMPLE
+from penstock.papers.geo.simulated.paper import by_level
 from penstock.papers.geo.spark.conditions import (
     CONDITIONS,
     CPU,
@@ -77,40 +78,31 @@ def tables(outcomes: ClimbOutcomes, asked: Asked) -> list[Table]:
 
 def throughput(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Table:
     """Records/s of one job: mean, slowest and fastest batch."""
-    rows = []
-    for slots in range(1, MOST + 1):
-        row = [str(slots)]
-        for condition in conditions:
-            levels = outcomes.level(condition, slots)
-            mean = statistics.fmean(level.rate for level in levels)
-            least, most = min(x.least for x in levels), max(x.most for x in levels)
-            row.append(f"{mean:,.0f} ({least:,.0f} to {most:,.0f})")
-        rows.append(tuple(row))
+
+    def texts(condition: SparkCondition, slots: int) -> tuple[str]:
+        levels = outcomes.level(condition, slots)
+        least, most = min(x.least for x in levels), max(x.most for x in levels)
+        return (f"{outcomes.rate(condition, slots):,.0f} ({least:,.0f} to {most:,.0f})",)
+
     return Table(
         title=f"{published.JOBS[job]}: records/s by executors",
         header=("n", *(condition.words for condition in conditions)),
-        rows=tuple(rows),
+        rows=by_level(range(1, MOST + 1), conditions, texts),
         notes=("mean (slowest to fastest batch); executors 4 to 6 are at the far sites",),
     )
 
 
 def predictions(outcomes: ClimbOutcomes, job: str, conditions: list[SparkCondition]) -> Table:
     """What was foretold of a level before it was reached, against what was measured there."""
-    rows = []
-    for slots in range(2, MOST + 1):
-        row = [str(slots)]
-        for condition in conditions:
-            for scaler in SCALERS:
-                found = outcomes.errors(condition, scaler, slots)
-                row.append(percent(statistics.fmean(found), sign=True) if found else NONE)
-        rows.append(tuple(row))
-    header = ["n"]
-    for condition in conditions:
-        header += [f"{condition.words}: G", "G+"]
+
+    def texts(condition: SparkCondition, slots: int) -> list[str]:
+        found = [outcomes.errors(condition, scaler, slots) for scaler in SCALERS]
+        return [percent(statistics.fmean(some), sign=True) if some else NONE for some in found]
+
     return Table(
         title=f"{published.JOBS[job]}: prediction against measurement",
-        header=tuple(header),
-        rows=tuple(rows),
+        header=("n", *(text for c in conditions for text in (f"{c.words}: G", "G+"))),
+        rows=by_level(range(2, MOST + 1), conditions, texts),
         notes=("mean error; G gesscale, G+ gesscale+",),
     )
 
