@@ -19,7 +19,6 @@ from tests.fakes.paper_commands import (
     check_json,
     check_written,
     interrupted,
-    invoke,
     shown_again,
 )
 
@@ -46,14 +45,6 @@ def test_a_finished_run_is_shown_again_without_running(
 ) -> None:
     text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
-
-
-def test_json_is_all_there_is_on_standard_output(
-    done: Done, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(harness, "reproduce", lambda *_, **__: done)
-    result = invoke("mead", "--resume", str(done.folder), "--json")
-    assert json.loads(result.stdout) == done.document()
 
 
 def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> None:
