@@ -53,7 +53,7 @@ class Asked:
 
     @property
     def numbers(self) -> list[int]:
-        """The seeds."""
+        """All seeds, in order."""
         return list(range(self.first_seed, self.first_seed + self.seeds))
 
 

@@ -54,7 +54,7 @@ class Delays:
 
     @property
     def p90(self) -> float:
-        """Nine tenths of them are."""
+        """Nine tenths of them are at most so long."""
         return float(np.quantile(self.steps, 0.9))
 
 

@@ -19,7 +19,7 @@ LEAST_THROUGHPUT = 0.95
 
 
 def judge(found: Evidence) -> tuple[Finding, ...]:
-    """All of them."""
+    """Judge the eight findings of the paper."""
     return (
         _accuracy(found),
         _throughput(found),

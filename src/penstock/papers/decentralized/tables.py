@@ -132,7 +132,7 @@ def traffic(found: Evidence) -> Table:
 
 
 def large(found: Evidence) -> Table:
-    """Large pipelines."""
+    """A table of large pipelines: how they ended, and how long they took."""
     rows = [
         (f"{run.instances:,}", run.engine, f"{run.accuracy:.3f}", f"{run.messages:,}",
          f"{run.seconds:.1f}")

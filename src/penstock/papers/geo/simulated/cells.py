@@ -62,7 +62,7 @@ def studied() -> list[Condition]:
 
 
 def mostly_delayed() -> list[Condition]:
-    """Figure 10."""
+    """Figure 10: 70 % of the nodes are delayed, by 25 or by 50 ms."""
     return [
         Condition(job="id-id", case="fixed", delayed=MOST, delay=delay) for delay in (DELAY, FAR)
     ]

@@ -22,7 +22,7 @@ AS_GOOD = 0.9  # of the best level's throughput
 
 
 def judge(outcomes: GeoOutcomes) -> tuple[Finding, ...]:
-    """All of them; none while runs are missing."""
+    """Judge all findings; returns none while runs are missing."""
     if any(not outcomes.of(cell.condition, cell.scaler) for cell in cells.all_cells()):
         return ()
     rules = (

@@ -192,7 +192,7 @@ def _seen_by(outcomes: GeoOutcomes, condition: Condition, place: int) -> str:
 
 
 def mostly_delayed(outcomes: GeoOutcomes) -> Table:
-    """Figure 10."""
+    """Figure 10: throughput, back pressure and where Gesscale stalls, by level."""
 
     def texts(condition: Condition, level: int) -> tuple[str, str, str]:
         looks = outcomes.level(condition, level)

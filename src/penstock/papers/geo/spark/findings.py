@@ -14,7 +14,7 @@ from penstock.report.table import percent
 
 
 def judge(outcomes: ClimbOutcomes) -> tuple[Finding, ...]:
-    """All of them; none while runs are missing."""
+    """Judge all findings; returns none while runs are missing."""
     if any(not outcomes.of(condition) for condition in CONDITIONS):
         return ()
     rules = (_round_trips, _gains, _delay, _errors, _better)

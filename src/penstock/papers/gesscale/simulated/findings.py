@@ -18,7 +18,7 @@ INSTANT = SETUPS["instant"]
 
 
 def judge(outcomes: GesscaleOutcomes) -> tuple[Finding, ...]:
-    """All of them."""
+    """Judge the seven findings of the paper."""
     under, timeshare = _lower(outcomes, "accuracy_u"), _timeshare(outcomes)
     return (
         _finding(

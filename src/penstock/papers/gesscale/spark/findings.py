@@ -19,7 +19,7 @@ BEST = {
 
 
 def judge(outcomes: TaxiOutcomes) -> tuple[Finding, ...]:
-    """All of them; none while runs are missing."""
+    """Judge all findings; returns none while runs are missing."""
     if any(not outcomes.of(policy) for policy in NAMES):
         return ()
     letters = zip("abcdef", BEST.items(), strict=True)

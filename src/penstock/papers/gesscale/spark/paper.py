@@ -123,10 +123,10 @@ def _ideal(outcomes: TaxiOutcomes) -> str:
     return number(outcomes.runs[0].ideal) if outcomes.runs else NONE
 
 
-def carried(climb: Climb) -> Table:
+def carried(found: Climb) -> Table:
     """What executors on the nearest sites take, and what was foretold of them."""
     rows = []
-    for level in climb.levels:
+    for level in found.levels:
         foretold = [
             NONE if value is None else percent(value / level.rate - 1.0, sign=True)
             for value in (level.gesscale, level.plus)
