@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.bench.cell import SparkCell
 from penstock.bench.spark import runner, worker
-from penstock.bench.spark.plan import plan_lines, scaled, wall_seconds
+from penstock.bench.spark.plan import plan_lines, spark_config, wall_seconds
 from penstock.bench.specs.spec import load
 from penstock.comparison.cell import CellRun
 from penstock.core.errors import EngineError
@@ -357,7 +357,7 @@ def test_the_plan_says_what_the_timeouts_are_on_the_clock() -> None:
     assert "backlog-timeout 1 s → 1 s, 20 s of thesis time" in text
     assert "idle-timeout 60 s → 3 s" in text and "idle-timeout 20 s → 1 s" in text
     assert all(len(line) <= 80 for line in lines)
-    seconds = scaled(cells, SparkSettings())["seconds"]
+    seconds = spark_config(cells)["spark"]["seconds"]
     assert seconds["spark-dra idle_timeout"] == {"thesis": 60.0, "clock": 3.0}
     assert seconds["spark-dra 20 idle_timeout"] == {"thesis": 20.0, "clock": 1.0}
     json.dumps(seconds)

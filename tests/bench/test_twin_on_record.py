@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.bench.cell import read_cell
+from penstock.bench.validation.agreement import tally
 from penstock.bench.validation.comparison import EXECUTORS, LAG, Scene, twin_cells, validate
 from penstock.comparison.results import Results
 from penstock.comparison.runner import run
@@ -44,5 +45,5 @@ def test_lag_is_as_on_spark_for_all_whose_timing_is_ours(scene: Scene) -> None:
 
 def test_policies_have_the_order_that_they_have_on_spark(scene: Scene) -> None:
     for score in (EXECUTORS, LAG):
-        assert scene.tally(score).held
-        assert scene.tally(score).alike >= 12
+        assert tally(scene.orders[score]).held
+        assert tally(scene.orders[score]).alike >= 12

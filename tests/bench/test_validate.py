@@ -79,7 +79,8 @@ def test_the_right_profile_holds(bench: Path, tmp_path: Path) -> None:
         assert abs(figures["slots_mean"].error or 0.0) < 0.15
         assert figures["throughput"].error == pytest.approx(0.0, abs=0.05)
         assert policy.over is not None and policy.over.executors < 0.6
-    assert scene.tally("slots_mean").pairs == 3 and scene.tally("slots_mean").swapped == 0
+    assert [order.verdict for order in scene.orders["slots_mean"]].count("swapped") == 0
+    assert len(scene.orders["slots_mean"]) == 3
 
 
 def test_a_machine_that_was_slower_in_calibration_is_made_up_for(
@@ -150,7 +151,7 @@ def test_an_unfinished_bench_is_compared_as_far_as_it_is(bench: Path, tmp_path: 
     assert ds2.figures["slots_mean"].twin.count == 2
     assert static.figures["slots_mean"].twin.count == 1
     assert static.figures["slots_mean"].spark.half_width is None
-    assert found.scenes[0].tally("slots_mean").pairs == 1  # over the seed that both have
+    assert len(found.scenes[0].orders["slots_mean"]) == 1  # over the seed that both have
 
 
 def test_several_scenes_are_judged_alone_and_together(tmp_path: Path) -> None:

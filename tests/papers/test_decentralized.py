@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.decentralized.steps import Course, Setup
+from penstock.decentralized.steps import Course
 from penstock.papers import harness
-from penstock.papers.decentralized import changes, evidence, findings, growth, paper
+from penstock.papers.decentralized import evidence, findings, paper
 from penstock.papers.decentralized.evidence import Evidence
 from penstock.papers.decentralized.experiment import OTHERS, PAPER, scores
 from penstock.papers.harness import Reproduction
@@ -88,22 +88,22 @@ def test_a_course_that_grows_too_early_is_noticed() -> None:
 
 def test_the_delay_to_double_the_size_is_the_wait_for_a_trial_and_two_steps() -> None:
     """p = 1 exactly: all seven duplicate at their next trial; seven seeds see all waits."""
-    found = changes.delays(2.0, [0, 1, 2, 3, 4], Setup())
+    found = evidence.delays(2.0, [0, 1, 2, 3, 4])
     assert sorted(set(found.steps)) == [2, 3, 4, 5, 6]
     assert found.median == 4.0 and found.p90 == 6.0
 
 
 def test_a_load_that_does_not_change_needs_no_time() -> None:
-    assert set(changes.delays(1.0, [0, 1], Setup()).steps) == {0}
+    assert set(evidence.delays(1.0, [0, 1]).steps) == {0}
 
 
 def test_exponents_of_traffic_that_is_known() -> None:
     nodes = np.geomspace(10.0, 1e4, 50)
-    exact = growth.Traffic(nodes=nodes, messages=3.0 * nodes**2)
+    exact = evidence.Traffic(nodes=nodes, messages=3.0 * nodes**2)
     assert exact.per_period == pytest.approx(2.0)
-    assert exact.in_all is not None and growth.in_proportion(0.0, 1).in_all is None
-    assert growth.in_proportion(0.03, 1).per_period == pytest.approx(2.0, abs=0.1)
-    assert growth.by_the_same_amount(1).in_all == pytest.approx(2.0, abs=0.1)
+    assert exact.in_all is not None and evidence.in_proportion(0.0, 1).in_all is None
+    assert evidence.in_proportion(0.03, 1).per_period == pytest.approx(2.0, abs=0.1)
+    assert evidence.by_the_same_amount(1).in_all == pytest.approx(2.0, abs=0.1)
 
 
 def test_settings_differ_from_the_paper_in_one_thing_each() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.core.errors import EngineError
-from penstock.papers.geo.simulated import cells, findings, tables
+from penstock.papers.geo.simulated import cells, findings, paper
 from penstock.papers.geo.simulated.cells import Condition, GeoCell
 from penstock.papers.geo.simulated.experiment import (
     LOOKS,
@@ -219,7 +219,7 @@ def test_tables_fit_into_80_columns() -> None:
     from rich.console import Console
 
     console = Console(width=80, record=True, file=None, quiet=True)
-    found = tables.all_tables(made())
+    found = paper.tables(made(), paper.PAPER.asked())
     titles = [grid.title for grid in found]
     assert len(titles) == 11 and titles[0].startswith("Figure 6.")
     for grid in found:
@@ -241,11 +241,11 @@ def test_views_hide_what_they_say(done: GeoOutcome) -> None:
 def test_the_table_of_what_is_told_counts_errors_of_each_view() -> None:
     cell = GeoCell(condition=MAP, scaler="levels")
     run_ = outcome(cell, [1000.0] * 10, plus=1100.0, views=(1200.0, 900.0, 1000.0, 500.0))
-    grid = tables.told(GeoOutcomes(runs=(run_,)), {"map": [MAP]})
+    grid = paper.told(GeoOutcomes(runs=(run_,)), {"map": [MAP]})
     assert [row[1] for row in grid.rows] == ["10 %", "20 %", "10 %", "0 %", "50 %"]
 
 
 def test_the_table_of_ends_names_what_is_enough() -> None:
-    rows = {(row[0], row[1]): row for row in tables.ends(made()).rows}
+    rows = {(row[0], row[1]): row for row in paper.ends(made()).rows}
     assert rows["Map", "no delay"][2] == "7"
     assert rows["Id-Id", "50 ms on 70%"][2].startswith("none (")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from penstock.comparison import processes
-from penstock.core.errors import InputError
 from penstock.papers import harness, running
 from penstock.papers.geo.simulated import figures
 from penstock.papers.geo.simulated.cells import all_cells
@@ -69,9 +67,3 @@ def test_seeds_of_its_own() -> None:
     assert (asked.seeds, asked.first_seed) == (25, 4000)
     assert not set(asked.numbers) & {*range(100), *range(100, 140), *range(1000, 1030)}
     assert PAPER.asked(seeds=3, first_seed=7).numbers == [7, 8, 9]
-
-
-def test_a_folder_of_another_paper_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"reproduces": "mead"}), encoding="utf-8")
-    with pytest.raises(InputError, match="penstock reproduce geo"):
-        harness.resume(PAPER, tmp_path)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import EngineError
-from penstock.papers.gesscale.simulated import figures, findings, published, setups, tables
+from penstock.papers.gesscale.simulated import figures, findings, paper, published, setups
 from penstock.papers.gesscale.simulated.experiment import (
     GesscaleOutcome,
     GesscaleOutcomes,
@@ -27,6 +27,7 @@ from penstock.papers.running import CellRun, RunFolder
 from penstock.workloads.patterns import per_second
 
 SEED = 2000  # not one of those that are reported
+PLAIN, EXTENDED = paper.PAPER.asked(), paper.PAPER.asked(extended=True)
 
 
 def test_the_text_of_the_paper_follows_from_its_table() -> None:
@@ -208,7 +209,7 @@ def test_a_finding_says_what_is_not_so_and_why() -> None:
 
 
 def test_tables_have_the_papers_figures_and_ours() -> None:
-    third, ratios, causes, code, setups = tables.all_tables(outcomes())
+    third, ratios, causes, code, setups = paper.tables(outcomes(), PLAIN)
     assert "set-up text" in third.title and "set-up code" in code.title
     assert [row[2:] for row in third.rows[::2]] == [
         tuple(f"{TABLE_3[policy][metric]:g}" for policy in NAMES) for metric in METRICS
@@ -218,7 +219,7 @@ def test_tables_have_the_papers_figures_and_ours() -> None:
     assert ratios.rows[-1][2:] == ("-63 %", "-60 ±1 %")
     assert causes.rows[-1][:5] == ("Gesscale", "6.0 ±0.1", "2.0 ±0.0", "4.0 ±0.0", "70 %")
     assert len(setups.rows) == 4 * len(SETUPS)
-    none_left = tables.ratios(outcomes(excess_time=0.0)).rows[-1][3]
+    none_left = paper.ratios(outcomes(excess_time=0.0)).rows[-1][3]
     assert none_left == "-100 ±1 %"
 
 
@@ -227,8 +228,8 @@ def test_gesscale_plus_beside_gesscale() -> None:
     plus = GesscaleCell(setup=MAIN.name, policy=published.PLUS)
     assert plus in setups.all_cells(extended=True) and plus not in setups.all_cells()
     runs = (*outcomes().runs, *(outcome(plus, seed) for seed in range(6)))
-    found = tables.all_tables(GesscaleOutcomes(runs=runs), extended=True)
-    assert len(found) == len(tables.all_tables(outcomes())) + 1
+    found = paper.tables(GesscaleOutcomes(runs=runs), EXTENDED)
+    assert len(found) == len(paper.tables(outcomes(), PLAIN)) + 1
     rows = {row[0]: row[1:] for row in found[-1].rows}
     assert rows["reconf."] == ("10.0 ±0.1", "20.0 ±0.2", "+100 ±1 %")
 

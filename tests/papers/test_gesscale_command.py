@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from penstock.cli.reproduce import PAPERS
-from penstock.core.errors import InputError
 from penstock.papers import harness
 from penstock.papers.gesscale.simulated import figures
-from penstock.papers.gesscale.simulated.experiment import GesscaleOutcome, GesscaleOutcomes
+from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
 from penstock.papers.gesscale.simulated.paper import PAPER
 from penstock.papers.gesscale.simulated.setups import all_cells
 from penstock.papers.harness import Asked, Reproduction
-from penstock.papers.running import RunFolder, load
+from penstock.papers.running import RunFolder
 from tests.fakes.paper_commands import (
     check_json,
     check_written,
-    interrupted,
     invoke,
     shown_again,
 )
@@ -78,27 +75,6 @@ def test_json_and_nothing_else_on_standard_output(
     assert json.loads(result.stdout) == done.document()
 
 
-def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> None:
-    assert harness.resume(PAPER, done.folder) == TINY
-    assert PAPER.asked() == PAPER.asked(seeds=30, first_seed=3000)
-    config = json.loads((done.folder / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "reproduces": "mead"}))
-    with pytest.raises(InputError, match="is not a run of `penstock reproduce gesscale`"):
-        harness.resume(PAPER, tmp_path)
-
-
 def test_help_names_every_paper() -> None:
     text = invoke("--help").stdout
     assert all(paper in text for paper in PAPERS)
-
-
-def test_ctrl_c_leaves_what_is_finished_and_no_process(tmp_path: Path) -> None:
-    asked = PAPER.asked(seeds=20, first_seed=2000)
-    folder = harness.begin(PAPER, asked, tmp_path)
-
-    def runs() -> int:
-        return len(load(GesscaleOutcome, folder))
-
-    code, said = interrupted("gesscale", folder, signal.SIGINT, runs)
-    assert code == 130 and f"--resume {folder}" in said
-    assert 1 <= runs() < len(all_cells()) * asked.seeds

@@ -11,7 +11,6 @@ import pytest
 from penstock.core.errors import InputError
 from penstock.papers import harness
 from penstock.papers.harness import Reproduction
-from penstock.papers.mead import figures
 from penstock.papers.mead.cells import all_cells
 from penstock.papers.mead.experiment import MeadOutcome
 from penstock.papers.mead.paper import PAPER, MeadMeasured
@@ -20,7 +19,6 @@ from tests.fakes.paper_commands import (
     check_json,
     check_written,
     interrupted,
-    invoke,
     shown_again,
 )
 
@@ -45,17 +43,8 @@ def test_writes_the_page_the_text_the_figures_and_the_json(
 def test_a_finished_run_is_shown_again_without_running(
     done: Done, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "draw_all", lambda *_: list(done.report.pictures))
     text = shown_again(done, tmp_path / "docs", monkeypatch, cells=54)
     assert "`penstock reproduce mead --seeds 1 --first-seed 3`" in text
-
-
-def test_json_is_all_there_is_on_standard_output(
-    done: Done, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(harness, "reproduce", lambda *_, **__: done)
-    result = invoke("mead", "--resume", str(done.folder), "--json")
-    assert json.loads(result.stdout) == done.document()
 
 
 def test_what_was_asked_comes_from_the_folder(done: Done, tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from penstock.papers.gesscale.simulated.published import NAMES
 from penstock.papers.gesscale.spark import paper as gesscale
 from penstock.papers.gesscale.spark import setup, taxi
 from penstock.papers.gesscale.spark.findings import judge
-from penstock.papers.gesscale.spark.tables import deeds
 from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
 from penstock.papers.running import RunFolder
 from penstock.workloads.patterns import Constant
@@ -293,7 +292,7 @@ class TestGesscaleOnSpark:
         assert [found[letter].verdict for letter in "abcde"] == ["not held"] * 5
         assert "came: THR-NLUnaware 1.0 ±0.0" in found["a"].why
         assert "needs 3.0 executors in the mean: THR-NLUnaware 2.7 ±0.0" in found["b"].why
-        (row,) = [row for row in deeds(outcomes).rows if row[0] == "Gesscale"]
+        (row,) = [row for row in gesscale.actions(outcomes).rows if row[0] == "Gesscale"]
         mean, most, came, catch_up, went, behind = (cell.split(" ")[0] for cell in row[1:])
         assert (mean, most, came, catch_up, went, behind) == (
             "3.0",

@@ -13,7 +13,7 @@ from penstock.comparison import runner
 from penstock.papers import harness, pictures
 from penstock.papers.harness import Reproduction
 from penstock.papers.running import RunFolder
-from penstock.papers.thesis import document, experiment, figures
+from penstock.papers.thesis import experiment, figures, paper
 from penstock.papers.thesis.experiment import ThesisMeasured
 from penstock.papers.thesis.paper import PAPER
 from tests.fakes.paper_commands import invoke
@@ -117,7 +117,7 @@ def test_documents(done: Done, tmp_path: Path) -> None:
     for name in written - {"thesis.md"}:
         assert f"({name})" in text
     assert sum(p.stat().st_size for p in (tmp_path / "docs").iterdir()) < 1_000_000
-    assert "figures/figure-7.3.png" in document.texts(done, "figures/")["thesis.md"]
+    assert "figures/figure-7.3.png" in paper.texts(done, "figures/")["thesis.md"]
 
 
 def test_every_picture_of_the_thesis_has_a_drawing() -> None:

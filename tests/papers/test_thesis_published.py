@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.papers.thesis import published
-from penstock.papers.thesis.published import FIGURES, TABLES, printed_row
+from penstock.papers.thesis.published import FIGURES, TABLES
 
 
 def figures(id: str, label: str) -> list[float]:
-    return [printed_row(id, label).figures[name] for name in FIGURES]
+    (row,) = (row for row in TABLES[id].rows if TABLES[id].label(row) == label)
+    return [row.figures[name] for name in FIGURES]
 
 
 @pytest.mark.parametrize(

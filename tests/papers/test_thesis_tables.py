@@ -15,11 +15,13 @@ from penstock.papers.thesis import (
     accuracy,
     cells,
     convergence,
+    experiment,
     extended,
     extended_tables,
     improved,
     published,
 )
+from penstock.papers.thesis.paper import PAPER
 from penstock.papers.thesis.tables import compare
 from penstock.report.table import Table
 from penstock.simulator import queries
@@ -107,9 +109,10 @@ class TestCells:
         assert pattern.stages == ((600.0, 3000.0, 2e6), (3000.0, 5400.0, 1e6))  # type: ignore[attr-defined]
 
     def test_a_cell_of_several_tables_runs_once(self) -> None:
-        both = cells.unique(cells.of_table("7.1") + cells.of_table("7.9"))
-        assert len(both) == 5 + 4 - 1
-        assert len({c.key for c in EVERYTHING}) == len(cells.unique(EVERYTHING)) == 78 + 144
+        assert len(experiment.all_cells(PAPER.asked(only=("7.1", "7.9")))) == 5 + 4 - 1
+        once = {c.key: c for c in experiment.all_cells(PAPER.asked())}
+        assert len(once) == 78 + 144
+        assert all(once[cell.key] == cell for cell in EVERYTHING)
 
     def test_shortened(self) -> None:
         (short,) = cells.shortened([cells.cell("q1", "cosine", "ds2")], 5.0)
@@ -269,7 +272,9 @@ class TestExtended:
         (section,) = (s for s in extended.SECTIONS if s.name == "optimum")
         some = [c for c in section.cells() if c.query == "q2" and c.key.endswith("low")]
         best = extended_tables.optimum("q2", 1e6, (100, 101))
-        grids = section.tables(made(some, {c.key: {"slots_mean": 2.0 * best.slots} for c in some}))
+        grids = section.tables(
+            made(some, {c.key: {"slots_mean": 2.0 * sum(best.values())} for c in some})
+        )
         assert len(grids) == 1
         assert {r[2] for r in grids[0].rows} == {"+100 %"}
 
@@ -290,8 +295,8 @@ class TestOptimum:
     def test_is_never_below_the_need(self) -> None:
         found = extended_tables.optimum("q1", 1e6, (100,), seconds=1200)
         need = queries.create("q1").spec.fewest_slots({"source": 1e6})
-        assert all(found.sizes[pool] >= slots for pool, slots in need.items())
-        assert found.slots <= sum(need.values()) + len(need)
+        assert all(found[pool] >= slots for pool, slots in need.items())
+        assert sum(found.values()) <= sum(need.values()) + len(need)
 
     def test_keeps_up(self) -> None:
         spec = queries.create("q1").spec

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from penstock.batches.snapshot import POOL
 from penstock.bench.twin.twin import Twin, run_twin
 from penstock.comparison.cell import Cell, CellRun
-from penstock.core.codec import from_json
 from penstock.core.errors import EngineError, InputError
 from penstock.core.ports import Policy
 from penstock.lab.rig.allocation import Allocation, allocation_for
@@ -49,11 +48,6 @@ class SparkCell(Cell):
     def slow(self) -> bool:
         """A run takes a second or more."""
         return True
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> SparkCell:
-        """The cell that ``to_dict`` wrote."""
-        return from_json(cls, document)
 
     def start_sizes(self) -> Mapping[str, int]:
         """Executors at the beginning; one if none are given."""

@@ -9,6 +9,7 @@
     pictures    axes in one style
 
 A package for each paper holds what is its own: ``published`` (what the paper reports), cells or
-set-ups, ``experiment`` (how one is run), ``findings``, ``tables``, ``figures``, and ``paper``,
-which hands these to the harness. Two of them exist twice, ``simulated`` and on real ``spark``.
+set-ups, ``experiment`` (how one is run), ``findings``, and ``paper``, which hands these to the
+harness and has the tables and pictures that nothing else needs; others are in ``tables`` and
+``figures``. Two of them exist twice, ``simulated`` and on real ``spark``.
 """

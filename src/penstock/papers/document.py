@@ -25,7 +25,7 @@ th{background:#f5f7fa}.num{text-align:right;white-space:nowrap}.faint{color:#7b8
 
 
 def means(seeds: int) -> str:
-    """What the figures are."""
+    """Say what the figures of so many seeds are."""
     return "One seed" if seeds == 1 else f"Means over {seeds} seeds with 95 % intervals"
 
 

@@ -53,7 +53,7 @@ class Asked:
 
     @property
     def numbers(self) -> list[int]:
-        """The seeds."""
+        """All seeds, in order."""
         return list(range(self.first_seed, self.first_seed + self.seeds))
 
 
@@ -148,7 +148,7 @@ class Paper(Generic[Measured]):
     pictures_of_all: whether pictures show all runs, not those of the first seed
     amount: what is about to be run, in words
     measure: does the runs that the folder does not hold yet, and returns what they say
-    report: makes findings, tables and pictures of that, the last in a folder
+    findings, tables, pictures: are made of that; pictures are drawn into a folder
     check: refuses what cannot be run
     require: raises if this machine lacks something that is needed
     often: in a sentence how often everything was run
@@ -170,7 +170,9 @@ class Paper(Generic[Measured]):
     pictures_of_all: bool = False
     amount: Callable[[Asked], str]
     measure: Callable[[Asked, RunFolder], Measured]
-    report: Callable[[Measured, Asked, Path], Report]
+    findings: Callable[[Measured], Sequence[Finding]]
+    tables: Callable[[Measured, Asked], Sequence[Table]]
+    pictures: Callable[[Measured, Asked, Path], Sequence[Path]]
     check: Callable[[Asked], None] = lambda asked: None
     require: Callable[[], None] = lambda: None
     often: Callable[[Asked], str] = _often
@@ -281,7 +283,11 @@ def finish(
     paper: Paper[Measured], asked: Asked, folder: Path, measured: Measured
 ) -> Reproduction[Measured]:
     """Judge what was measured, and write everything that shows it."""
-    report = paper.report(measured, asked, folder / FIGURES)
+    report = Report(
+        findings=paper.findings(measured),
+        tables=paper.tables(measured, asked),
+        pictures=paper.pictures(measured, asked, folder / FIGURES),
+    )
     found = Reproduction(paper=paper, asked=asked, folder=folder, measured=measured, report=report)
     plain = json.dumps(found.document(), indent=1, ensure_ascii=False)
     write_text(folder / f"{paper.key}.json", plain + "\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from penstock.comparison.cell import Cell
 from penstock.comparison.results import Results
-from penstock.report.statistics import estimate
+from penstock.report.statistics import Difference, estimate
 
 Verdict = Literal["held", "tie", "not held"]
 
@@ -129,10 +129,15 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
     return "tie" if "tie" in found else "held"
 
 
+def below(difference: Difference) -> Verdict:
+    """Whether a difference is below 0, by its interval."""
+    verdict = difference.verdict
+    return "tie" if verdict == "tie" else ("held" if verdict == "lower" else "not held")
+
+
 def lower(results: Results, a: str, b: str, score: str) -> Verdict:
     """Whether a's figure is below b's."""
-    verdict = results.paired(a, b, score).verdict
-    return "tie" if verdict == "tie" else ("held" if verdict == "lower" else "not held")
+    return below(results.paired(a, b, score))
 
 
 def at_least(results: Results, a: str, b: str, score: str, factor: float) -> Verdict:
@@ -148,20 +153,12 @@ def bound(good: bool) -> Verdict:
     return "held" if good else "not held"
 
 
-class Judged(TypedDict):
-    """The fields of a finding, all but its letter."""
-
-    claim: str
-    paper: str
-    ours: str
-    verdict: Verdict
-    why: str
-
-
-def judged(*, claim: str, paper: str, ours: str, good: bool | Verdict, why: str = "") -> Judged:
-    """The fields of a finding with its verdict; ``good`` whether it holds, or the verdict."""
+def judged(
+    id: str, *, claim: str, paper: str, ours: str, good: bool | Verdict, why: str = ""
+) -> Finding:
+    """A finding with its verdict; ``good`` whether it holds, or the verdict."""
     verdict = bound(good) if isinstance(good, bool) else good
-    return {"claim": claim, "paper": paper, "ours": ours, "verdict": verdict, "why": why}
+    return Finding(id=id, claim=claim, paper=paper, ours=ours, verdict=verdict, why=why)
 
 
 def counted(sizes: Iterable[int]) -> str:

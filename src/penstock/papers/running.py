@@ -65,6 +65,10 @@ class Outcomes(Generic[Outcome]):
         """The runs of a cell, by seed."""
         return sorted((run for run in self.runs if run.key == key), key=lambda run: run.seed)
 
+    def run(self, key: str, seed: int) -> Outcome | None:
+        """The run of a cell with a seed; ``None`` if it is not there."""
+        return next((run for run in self.of(key) if run.seed == seed), None)
+
     def values(self, key: str, figure: str) -> list[float]:
         """A figure by seed; runs that do not have it are left out."""
         found = (getattr(run, figure) for run in self.of(key))

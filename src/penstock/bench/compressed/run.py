@@ -73,7 +73,7 @@ class RunRecord:
         self._watch = watch
 
     def record(self, decision: Decision, state: State) -> None:
-        """One decision."""
+        """Write a decision down."""
         self.recording(decision, state)
         seen = decision.seen
         shares = [slot.cpu for slot in seen.pools[POOL] if slot.cpu is not None]
@@ -91,7 +91,7 @@ class RunRecord:
         )
 
     def collect(self, batches: Iterable[Batch]) -> None:
-        """Batches that have ended."""
+        """Keep batches that have ended."""
         self.batches |= {b.start: b for b in batches}
 
 

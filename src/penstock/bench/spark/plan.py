@@ -76,26 +76,28 @@ def timeouts(cells: Sequence[SparkCell]) -> dict[str, dict[str, tuple[float, flo
 
 
 def spark_config(cells: Sequence[Cell]) -> dict[str, Any]:
-    """What ``config.json`` says of cells on Spark or its twin; empty for others."""
+    """What ``config.json`` says of cells on Spark or its twin; empty for others.
+
+    The settings, and every time of thesis and clock.
+    """
     found = spark_cells(cells)
-    return {"spark": scaled(found, found[0].spark)} if found else {}
-
-
-def scaled(cells: Sequence[SparkCell], settings: SparkSettings) -> dict[str, Any]:
-    """The settings, and every time of thesis and clock; for the configuration of a run."""
-    return {
+    if not found:
+        return {}
+    settings = found[0].spark
+    scaled = {
         **dataclasses.asdict(settings),
         "speed": settings.speed,
         "seconds": {
             name: {"thesis": thesis, "clock": settings.clock(thesis)}
-            for name, thesis in thesis_times(cells).items()
+            for name, thesis in thesis_times(found).items()
         }
         | {
             f"{policy} {name}": {"thesis": thesis, "clock": told}
-            for policy, both in timeouts(cells).items()
+            for policy, both in timeouts(found).items()
             for name, (thesis, told) in both.items()
         },
     }
+    return {"spark": scaled}
 
 
 def plan_lines(cells: Sequence[SparkCell], settings: SparkSettings) -> list[str]:

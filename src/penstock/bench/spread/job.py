@@ -128,7 +128,7 @@ class _HandOn:
         return AddingAccumulatorParam, ([],)  # within a task it is an ordinary list
 
     def zero(self, value: list[BatchReply]) -> list[BatchReply]:
-        """Nothing."""
+        """Begin with an empty list, as nothing is added up."""
         return []
 
     def addInPlace(self, value: list[BatchReply], more: list[BatchReply]) -> list[BatchReply]:  # noqa: N802

@@ -23,11 +23,6 @@ from penstock.workloads.nexmark.events import Order
 from penstock.workloads.patterns import Constant, Pattern
 
 EVENTS = PRESETS["thesis"]  # as in the benches on Spark
-SHARE, MINUTE, SOURCE = (
-    "cpu_share",
-    "minute",
-    "source",
-)  # that a provenance tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +82,19 @@ def check_profile(profile: Profile, query: str, settings: SparkSettings) -> None
                 f"it has {stage.tasks} tasks for the source {stage.source}, the bench has "
                 f"partitions = {settings.partitions}; set it to {stage.tasks}, or measure again"
             )
-    given: dict[str, float | None] = {SHARE: settings.cpu_share}
+    given: dict[str, float | None] = {"cpu_share": settings.cpu_share}
     if any(stage.state for stage in profile.queries[0].stages):
-        given[MINUTE] = settings.minute
+        given["minute"] = settings.minute
     for name, value in given.items():
         told = _number(profile.provenance.get(name, ""))
         if told is not None and told != value:
             raise InputError(
                 f"it was measured with {name} {told:g}, the bench has {value}; measure it again"
             )
-    source = profile.provenance.get(SOURCE, settings.source)
+    source = profile.provenance.get("source", settings.source)
     if source != settings.source:
         raise InputError(
-            f"it was measured with {SOURCE} {source}, the bench has {settings.source}; "
+            f"it was measured with source {source}, the bench has {settings.source}; "
             "measure it again"
         )
 

@@ -132,7 +132,7 @@ class Tally:
 
     @property
     def pairs(self) -> int:
-        """All of them."""
+        """Pairs in all, whether Spark tells them apart or not."""
         return self.told + self.ties
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.bench.cell import SparkCell, spark_cells
 from penstock.bench.twin.profiles import read_twins
 from penstock.bench.validation import agreement
-from penstock.bench.validation.agreement import Order, Sample, Tally, allowed_lag, orders, tally
+from penstock.bench.validation.agreement import Order, Sample, allowed_lag, orders
 from penstock.comparison.cell import Cell
 from penstock.comparison.groups import (
     guards_label,
@@ -88,10 +88,6 @@ class Scene:
     workload: str
     policies: tuple[PolicyCompared, ...]
     orders: Mapping[str, tuple[Order, ...]]
-
-    def tally(self, score: str) -> Tally:
-        """The pairs by one score, counted."""
-        return tally(self.orders[score])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

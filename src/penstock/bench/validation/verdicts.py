@@ -22,12 +22,12 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """Of ``held``."""
+        """Says whether it held."""
         return {True: "held", False: "not held", None: "not judged"}[self.held]
 
 
 def verdicts(scenes: Sequence[Scene]) -> list[Verdict]:
-    """Over one scene, or over all of them together."""
+    """Judge every bound over one scene, or over several together."""
     many = len(scenes) > 1
     lag = f"p95 lag within {units.share(agreement.LAG)} or {agreement.SPREADS:g} spreads on Spark"
     executors = f"mean executors within {units.share(agreement.EXECUTORS)}"

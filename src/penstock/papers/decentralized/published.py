@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NODES, PEAK_LOAD, PEAK_NODES = 35, 40396.0, 114
+PEAK_NODES = 114
 LOAD_PEAKS_AT, NODES_PEAK_AT = 100, 104  # iterations
 HIGHEST_ACCURACY, LOWEST_ACCURACY = 2.5, 0.33  # of one operator, Figure 5
 LOWEST_THROUGHPUT = 0.45

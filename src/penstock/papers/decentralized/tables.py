@@ -87,7 +87,7 @@ def fine(found: Estimate, decimals: int) -> str:
 def delays(found: Evidence) -> Table:
     """A table of the steps from a change of the load to the right size."""
     rows = []
-    for d in [*found.delays]:
+    for d in found.delays:
         steps = np.array(d.steps)
         rows.append(
             (
@@ -132,7 +132,7 @@ def traffic(found: Evidence) -> Table:
 
 
 def large(found: Evidence) -> Table:
-    """Large pipelines."""
+    """A table of large pipelines: how they ended, and how long they took."""
     rows = [
         (f"{run.instances:,}", run.engine, f"{run.accuracy:.3f}", f"{run.messages:,}",
          f"{run.seconds:.1f}")

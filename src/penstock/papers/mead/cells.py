@@ -81,7 +81,7 @@ def all_cells(*, extended: bool = False) -> tuple[MeadCell, ...]:
 
 
 def table_1() -> list[MeadCell]:
-    """Targets of the mean."""
+    """Cells of Table I, which have targets of the mean."""
     return [
         MeadCell(trace=trace, policy=model, target=target)
         for trace, target in published.TABLE_1
@@ -90,7 +90,7 @@ def table_1() -> list[MeadCell]:
 
 
 def table_2() -> list[MeadCell]:
-    """Targets of the 95th percentile."""
+    """Cells of Table II, which have targets of the 95th percentile."""
     return [
         MeadCell(trace=trace, policy=model, target=target, p95=True)
         for trace, target in published.TABLE_2
@@ -99,7 +99,7 @@ def table_2() -> list[MeadCell]:
 
 
 def table_3() -> list[MeadCell]:
-    """Single windows."""
+    """Cells of Table III, which look at a single window."""
     return [
         MeadCell(trace=trace, policy=MEAD, target=target, window=window)
         for (trace, target), windows in published.TABLE_3.items()
@@ -117,7 +117,7 @@ def beyond() -> list[MeadCell]:
 
 
 def others() -> list[MeadCell]:
-    """What has no target."""
+    """Cells without a target: the threshold policy, and full CPU."""
     policies: Sequence[str] = ("cpu-threshold", FULL)
     return [
         MeadCell(trace=trace, policy=policy) for trace in published.TRACES for policy in policies

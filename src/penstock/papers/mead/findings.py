@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from penstock.papers.judging import Finding, bound
+from penstock.papers.judging import Finding, judged
 from penstock.papers.mead import cells, models, published
 from penstock.papers.mead.cells import FULL, MEAD, MeadCell
 from penstock.papers.mead.experiment import MeadOutcomes
@@ -71,12 +71,12 @@ def _saving(outcomes: MeadOutcomes) -> Finding | None:
     if len(used) < len(chosen):
         return None
     most, least = max(used, key=lambda e: e.mean), min(used, key=lambda e: e.mean)
-    return Finding(
-        id="e",
+    return judged(
+        "e",
         claim="MAP saves 35 to 52 % of the CPU of full allocation",
         paper="39 to 52 %",
         ours=f"{_saved(most)} to {_saved(least)} %",
-        verdict=bound(100.0 - most.mean >= LEAST_SAVED),
+        good=100.0 - most.mean >= LEAST_SAVED,
         why="Bursts need head-room at the matcher only.",
     )
 
@@ -120,12 +120,12 @@ def _threshold(outcomes: MeadOutcomes) -> Finding | None:
             f"{trace.upper()} {interval(response)} s at {interval(used)} % "
             f"(paper {theirs:g} s at {cpu:g} %; simple models from {number(min(others))} s)"
         )
-    return Finding(
-        id="g",
+    return judged(
+        "g",
         claim="The threshold policy is faster than the simple models, at about half of the CPU",
         paper="0.122, 0.31 and 2.4 s at 49, 49 and 48 %",
         ours="; ".join(words),
-        verdict=bound(good),
+        good=good,
         why="It is asked six times as often and sees a queue as a busy CPU; it knows no target.",
     )
 
@@ -139,12 +139,12 @@ def _other_path(outcomes: MeadOutcomes) -> Finding | None:
     ]
     if len(shares) < len(chosen):
         return None
-    return Finding(
-        id="h",
+    return judged(
+        "h",
         claim="The path to the counter keeps the nine targets of the mean too",
         paper="always",
         ours=f"at most {100 * max(shares):.0f} % of the target",
-        verdict=bound(max(shares) <= 1.0),
+        good=max(shares) <= 1.0,
         why="The matcher has five times the counter's work.",
     )
 
@@ -163,12 +163,12 @@ def _uncorrelated(comparisons: Sequence[Comparison]) -> Finding | None:
         load, worst = max(means.items(), key=lambda item: abs(item[1].mean - 1.0))
         good &= abs(worst.mean - 1.0) <= CLOSE
         words.append(f"{name} {interval(worst)} of the measured mean at {load:g}")
-    return Finding(
-        id="i",
+    return judged(
+        "i",
         claim=f"On taxi rides, which are uncorrelated, all models agree up to {HIGHEST_LOAD:g}",
         paper="Figure 3a",
         ours="furthest off: " + ", ".join(words),
-        verdict=bound(good),
+        good=good,
         why="Independent arrivals are what the simple models assume.",
     )
 
@@ -192,12 +192,12 @@ def _counted(
     odd = [cell for cell, verdict in verdicts.items() if verdict == (count > most)]
     words = "; ".join(_said(outcomes, cell) for cell in odd)
     paper_says = str(least) if least == most else f"{least} or {most}"
-    return Finding(
-        id=id,
+    return judged(
+        id,
         claim=claim,
         paper=f"{paper_says} of {len(verdicts)} met",
         ours=f"{count} of {len(verdicts)} met" + ("" if holds else f": {words}"),
-        verdict=bound(holds),
+        good=holds,
         why=why if holds or count > most else _cause(outcomes, odd),
     )
 

@@ -51,7 +51,7 @@ def predictions(comparisons: Sequence[Comparison]) -> Table:
 
 
 def table_1(outcomes: MeadOutcomes) -> Table:
-    """Targets of the mean."""
+    """Table I, targets of the mean: ours beside the paper's."""
     rows = [
         _row(outcomes, cell, published.TABLE_1[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_1()
@@ -60,7 +60,7 @@ def table_1(outcomes: MeadOutcomes) -> Table:
 
 
 def table_2(outcomes: MeadOutcomes) -> Table:
-    """Targets of the 95th percentile."""
+    """Table II, targets of the 95th percentile: ours beside the paper's."""
     rows = [
         _row(outcomes, cell, published.TABLE_2[cell.trace, float(cell.target or 0)][cell.policy])
         for cell in cells.table_2()
@@ -69,7 +69,7 @@ def table_2(outcomes: MeadOutcomes) -> Table:
 
 
 def table_3(outcomes: MeadOutcomes) -> Table:
-    """Single windows."""
+    """Table III, single windows: ours beside the paper's."""
     rows = []
     for cell in cells.table_3():
         theirs = published.TABLE_3[cell.trace, float(cell.target or 0)][cell.window or 0]

@@ -11,6 +11,5 @@
     improved    the improved auto-scalers against their originals
     figures     the pictures
     extended    what the thesis leaves for the future, and its tables
-    document    all of it as docs/results/thesis.md, as a page and as JSON
-    paper       hands these to the harness
+    paper       hands these to the harness; docs/results/thesis.md, the page and the JSON
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ def accuracy(tables: Iterable[Compared]) -> list[Accuracy]:
     return found
 
 
-def grid(found: list[Accuracy]) -> Table:
+def grid(found: Sequence[Accuracy]) -> Table:
     """The summary as a table."""
     rows = tuple(
         (
@@ -88,7 +88,7 @@ def grid(found: list[Accuracy]) -> Table:
     )
 
 
-def document(found: list[Accuracy], seeds: int) -> dict[str, Any]:
+def document(found: Sequence[Accuracy], seeds: int) -> dict[str, Any]:
     """Plain values for ``--json``."""
     rows = [
         {

@@ -9,7 +9,7 @@ it cannot have from 3: there we start with 10.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.comparison.cell import THESIS_GUARDS, Cell
@@ -79,7 +79,7 @@ def cell(
     'q1-cosine-ds2-1-strict'
     """
     parameters: dict[str, Any] = {} if value is None else {PARAMETERS[policy]: value}
-    if strict and has_strict(policy):
+    if strict and "strict" in POLICIES[policy].parameters:
         parameters["strict"] = True
     parts = [query, workload, policy, f"{value:g}" if value is not None else "", "strict" * strict]
     settings: dict[str, Any] = {
@@ -94,11 +94,6 @@ def cell(
         "start": start(query, workload),
     }
     return Cell(**{**settings, **changes})
-
-
-def has_strict(policy: str) -> bool:
-    """Whether a policy can be run with the faults of the thesis's set-up."""
-    return "strict" in POLICIES[policy].parameters
 
 
 def of_row(row: published.Row) -> Cell:
@@ -134,15 +129,7 @@ def of_improved() -> list[Cell]:
     ]
 
 
-def unique(cells: Iterable[Cell]) -> list[Cell]:
-    """Each cell once, in the order of first use."""
-    by_key: dict[str, Cell] = {}
-    for one in cells:
-        by_key.setdefault(one.key, one)
-    return list(by_key.values())
-
-
-def shortened(cells: Sequence[Cell], minutes: float | None) -> list[Cell]:
+def shortened(cells: Iterable[Cell], minutes: float | None) -> list[Cell]:
     """The cells with at most so many minutes, for a quick look."""
     if minutes is None:
         return list(cells)

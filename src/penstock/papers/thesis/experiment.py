@@ -36,6 +36,11 @@ class Answer:
     grids: tuple[Table, ...]
     seeds: int
 
+    @property
+    def about(self) -> str:
+        """What was done, and how often."""
+        return f"{self.section.about} {self.seeds} seeds."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThesisMeasured:
@@ -76,7 +81,8 @@ def all_cells(asked: Asked) -> list[Cell]:
     found: list[Cell] = []
     for name in wanted(asked):
         found += cells.of_improved() if name == IMPROVED else cells.of_table(name)
-    return cells.shortened(cells.unique(found), asked.minutes)
+    once = {cell.key: cell for cell in found}
+    return cells.shortened(once.values(), asked.minutes)
 
 
 def measure(asked: Asked, folder: RunFolder) -> ThesisMeasured:

@@ -128,9 +128,7 @@ def skew() -> list[Cell]:
 def hot_shares(query: str, operator: str) -> dict[str, float]:
     """Shares h of the hottest key: a share of μ/λ of all records would fill one slot."""
     spec, high = queries.create(query).spec, queries.create(query).high
-    sources = spec.pipeline.sources
-    rates = {s: high * spec.source_shares.get(s, 1 / len(sources)) for s in sources}
-    demand = float(spec.demand(rates)[operator])
+    demand = float(spec.demand(extended_tables.source_rates(spec, high))[operator])
     fills = min(1.0, spec.service_rates[operator] / demand)
     return {"none": 0.0, "30": round(0.3 * fills, 4), "70": round(0.7 * fills, 4)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -66,12 +66,15 @@ def distances(results: Results) -> list[Table]:
     for title, group in _by_scene(results.cells).items():
         cell = group[0]
         seconds = min(3600, cell.seconds)
-        best = optimum(cell.query, cell.workload_parameters["rps"], seeds, seconds)
+        rate = cell.workload_parameters["rps"]
+        best = optimum(cell.query, rate, seeds, seconds)
+        slots = sum(best.values())
+        sizes = ", ".join(f"{pool} {size}" for pool, size in best.items())
         rows = tuple(
             (
                 c.policy,
                 interval(results.estimate(c.key, SLOTS)),
-                percent(_mean(results, c.key, SLOTS) / best.slots - 1, sign=True),
+                percent(_mean(results, c.key, SLOTS) / slots - 1, sign=True),
                 interval(results.estimate(c.key, LATENCY)),
                 number(_mean(results, c.key, "latency_p95")),
                 number(_mean(results, c.key, "actions")),
@@ -79,8 +82,8 @@ def distances(results: Results) -> list[Table]:
             for c in group
         )
         header = ("", "slots", "from the optimum", "latency s", "p95 s", "acts")
-        rate = f"{best.rate:,.0f} records/s"
-        grids.append(Table(title=f"{title}: {rate}, {_sizes(best)}", header=header, rows=rows))
+        scene = f"{title}: {rate:,.0f} records/s, optimum {slots} ({sizes})"
+        grids.append(Table(title=scene, header=header, rows=rows))
     return grids
 
 
@@ -193,11 +196,6 @@ def _mean(results: Results, key: str, score: str) -> float:
     return results.estimate(key, score).mean
 
 
-def _sizes(best: Optimum) -> str:
-    sizes = ", ".join(f"{pool} {slots}" for pool, slots in best.sizes.items())
-    return f"optimum {best.slots} ({sizes})"
-
-
 # The best fixed size under a constant rate, found by sweeping each operator's size.
 #
 # The thesis asks for it as the measure of an auto-scaler's accuracy. [kanis23, 8.3]
@@ -208,44 +206,29 @@ AMPLE = 2  # times the need: what the other operators have while one is swept
 SWEEP = 6  # sizes above the need that are tried
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Optimum:
-    """The smallest size of each operator that keeps up for an hour with every seed tried."""
+def optimum(
+    query: str, rate: float, seeds: Sequence[int], seconds: int = SECONDS
+) -> dict[str, int]:
+    """The smallest size of each operator that keeps up with every seed tried.
 
-    query: str
-    rate: float
-    sizes: Mapping[str, int]
-    tried: int
-
-    @property
-    def slots(self) -> int:
-        """Slots of all operators."""
-        return sum(self.sizes.values())
-
-
-def optimum(query: str, rate: float, seeds: Sequence[int], seconds: int = SECONDS) -> Optimum:
-    """Sweep each operator from one below its need upwards, the others being ample.
-
-    The sizes found are then tried together; where noise makes them fall behind, all grow by one
-    in turn, the largest first.
+    Each is swept from one below its need upwards, the others being ample. The sizes found are
+    then tried together; where noise makes them fall behind, all grow by one in turn, the largest
+    first.
     """
     spec = queries.create(query).spec
-    need = spec.fewest_slots(_rates(spec, rate))
+    need = spec.fewest_slots(source_rates(spec, rate))
     ample = {pool: AMPLE * slots + 1 for pool, slots in need.items()}
-    tried = 0
     sizes: dict[str, int] = {}
     for pool, slots in need.items():
         for size in range(max(1, slots - 1), slots + SWEEP):
-            tried += 1
             if keeps_up(spec, {**ample, pool: size}, rate, seeds, seconds):
                 break
         sizes[pool] = size
     for pool in sorted(sizes, key=lambda name: -sizes[name]) * SWEEP:
-        tried += 1
         if keeps_up(spec, sizes, rate, seeds, seconds):
             break
         sizes[pool] += 1
-    return Optimum(query=query, rate=rate, sizes=sizes, tried=tried)
+    return sizes
 
 
 def keeps_up(
@@ -262,6 +245,7 @@ def keeps_up(
     return True
 
 
-def _rates(spec: FluidSpec, rate: float) -> dict[str, float]:
+def source_rates(spec: FluidSpec, rate: float) -> dict[str, float]:
+    """Records/s of each source of a query that gets ``rate`` in all."""
     sources = spec.pipeline.sources
     return {name: rate * spec.source_shares.get(name, 1 / len(sources)) for name in sources}

@@ -92,7 +92,7 @@ def counts(found: Sequence[Duel]) -> dict[str, Counter[Judgement]]:
 
 
 def summary(found: Sequence[Duel]) -> Table:
-    """The counts."""
+    """A table of how often each new auto-scaler was what."""
     rows = []
     for new, count in counts(found).items():
         total = sum(count.values())

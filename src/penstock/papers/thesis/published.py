@@ -285,13 +285,3 @@ CONVERGENCE: tuple[ConvergenceRow, ...] = (
 """Table 7.19; "40+" in print is a stage without figures here."""
 
 IDS: tuple[str, ...] = (*TABLES, CONVERGENCE_ID)
-
-
-def printed_row(id: str, label: str) -> Row:
-    """A row by the name it has in its table.
-
-    >>> printed_row("7.3", "DS2 1.0").figures["latency_mean"]
-    311.8
-    """
-    table = TABLES[id]
-    return next(row for row in table.rows if table.label(row) == label)

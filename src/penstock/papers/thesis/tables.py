@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from penstock.comparison.results import Results
@@ -60,11 +61,7 @@ class Compared:
         """The main figures, within 80 columns."""
         rows = []
         for line in self.lines:
-            own, theirs = line.ours, line.paper
-
-            def mean(figure: Figure, own: Mapping[Figure, Estimate] = own) -> str:
-                return number(own[figure].mean) if figure in own else "–"
-
+            own = line.ours
             rows.append(
                 (
                     line.label,
@@ -73,9 +70,9 @@ class Compared:
                     _theirs(line, "latency_mean"),
                     interval(own.get("latency_mean")),
                     _theirs(line, "latency_p95"),
-                    mean("latency_p95"),
-                    printed(theirs.get("actions")),
-                    mean("actions"),
+                    _mean(line, "latency_p95"),
+                    printed(line.paper.get("actions")),
+                    _mean(line, "actions"),
                 )
             )
         header = ("", "slots", "ours", "lat. s", "ours", "p95 s", "ours", "acts", "ours")
@@ -122,15 +119,12 @@ class Compared:
 def compare(id: str, results: Results) -> Compared:
     """A table of the thesis beside our runs of it."""
     table = published.TABLES[id]
+    several = len({row.query for row in table.rows}) > 1
     lines: list[Line] = []
-    for number_, row in enumerate(table.rows):
-        lines.append(line(table.label(row), row, results))
-        last = number_ + 1 == len(table.rows) or table.rows[number_ + 1].query != row.query
-        if last:
-            several = len({r.query for r in table.rows}) > 1
-            lines.append(
-                oracle(f"{row.query.upper()} {ORACLE}" if several else ORACLE, lines[-1], results)
-            )
+    for query, rows in groupby(table.rows, key=lambda row: row.query):
+        lines += [line(table.label(row), row, results) for row in rows]
+        label = f"{query.upper()} {ORACLE}" if several else ORACLE
+        lines.append(oracle(label, lines[-1], results))
     return Compared(id=id, title=table.title, lines=tuple(lines), seeds=len(results.seeds))
 
 
@@ -175,6 +169,10 @@ def plain(estimate: Estimate | None) -> dict[str, float | None] | None:
     if estimate is None:
         return None
     return {"mean": estimate.mean, "half_width": estimate.half_width}
+
+
+def _mean(line: Line, figure: Figure) -> str:
+    return number(line.ours[figure].mean) if figure in line.ours else "–"
 
 
 def _theirs(line: Line, figure: Figure) -> str:

@@ -10,6 +10,7 @@ from penstock.simulator.geo import GeoSpec
 from penstock.simulator.geo.setups import DELAY, Case, study_spec
 
 Scaler = Literal["levels", "gesscale", "gesscale+"]
+CASES: tuple[Case, ...] = ("none", "fixed", "jitter")
 HALF, MOST = 0.5, 0.7  # of the nodes get their packets late: Figures 7 to 9, Figure 10
 FAR = 0.05  # seconds, the other delay of Figure 10
 
@@ -57,12 +58,11 @@ class GeoCell:
 
 def studied() -> list[Condition]:
     """Figures 6 to 9: three jobs, three networks."""
-    cases: tuple[Case, ...] = ("none", "fixed", "jitter")
-    return [Condition(job=job, case=case) for job in published.JOBS for case in cases]
+    return [Condition(job=job, case=case) for job in published.JOBS for case in CASES]
 
 
 def mostly_delayed() -> list[Condition]:
-    """Figure 10."""
+    """Figure 10: 70 % of the nodes are delayed, by 25 or by 50 ms."""
     return [
         Condition(job="id-id", case="fixed", delayed=MOST, delay=delay) for delay in (DELAY, FAR)
     ]

@@ -14,7 +14,7 @@ from penstock.core.model import Change, Snapshot
 from penstock.core.sanity import believable
 from penstock.papers.geo.simulated.cells import Condition, GeoCell, Scaler
 from penstock.papers.geo.simulated.onlookers import Onlookers, one_more
-from penstock.papers.judging import Verdict
+from penstock.papers.judging import Verdict, below
 from penstock.papers.running import CellRun
 from penstock.policies import create
 from penstock.policies.gesscale.gesscale_plus import GesscalePlus
@@ -154,9 +154,7 @@ def _levels(cell: GeoCell, seed: int, engine: GeoEngine, check: Callable[[], Non
             _, blind[name] = plus.decide(view(seen), blind[name])
         more = onlookers.foretell(seen)
         foretold = {
-            "gesscale": more.gesscale,
-            "plus": more.plus,
-            "plus_width": more.plus_width,
+            **more.figures,
             "views": tuple(
                 one_more(view(seen), blind[name], job).rate for name, view in VIEWS.items()
             ),
@@ -227,8 +225,7 @@ class GeoOutcomes:
     def less(self, condition: Condition, slots: int, base: int) -> Verdict:
         """Whether a level does less than another, run by run: by the interval of the difference."""
         pairs = [[look.rate for look in self.level(condition, n)] for n in (slots, base)]
-        verdict = paired(*pairs).verdict
-        return "tie" if verdict == "tie" else "held" if verdict == "lower" else "not held"
+        return below(paired(*pairs))
 
     def full(self, condition: Condition) -> int | None:
         """The fewest instances that take in the whole load in the mean; ``None``: none do.

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from penstock.papers.geo.simulated import cells, published
-from penstock.papers.geo.simulated.cells import Condition, of
+from penstock.papers.geo.simulated.cells import CASES, Condition, of
 from penstock.papers.geo.simulated.experiment import GeoOutcomes, mean
-from penstock.papers.judging import Finding, Judged, counted, judged
+from penstock.papers.judging import Finding, counted, judged
 from penstock.report.table import percent
-from penstock.simulator.geo.setups import NODES, RATE, Case
+from penstock.simulator.geo.setups import NODES, RATE
 
 POINTS = 0.1  # a gain of 0.8 to 1.0 is "90 %"
 FULLY_BUSY, EQUALLY, UNEVEN = 0.97, 0.02, 0.5  # busy shares
@@ -18,12 +18,12 @@ MOSTLY = 0.75  # of the levels, of the runs
 SMALL = 0.1  # mean error up to which predictions are good
 NEAR_PEAK = (6, 7, 8)
 FAR_OFF = 0.25  # an error of this size makes an auto-scaler unreliable
+AS_GOOD = 0.9  # of the best level's throughput
 
 
 def judge(outcomes: GeoOutcomes) -> tuple[Finding, ...]:
-    """All of them; none while runs are missing."""
-    conditions = [*cells.studied(), *cells.mostly_delayed()]
-    if any(not outcomes.of(c, s) for c in conditions for s in ("levels", "gesscale", "gesscale+")):
+    """Judge all findings; returns none while runs are missing."""
+    if any(not outcomes.of(cell.condition, cell.scaler) for cell in cells.all_cells()):
         return ()
     rules = (
         _busy,
@@ -38,17 +38,14 @@ def judge(outcomes: GeoOutcomes) -> tuple[Finding, ...]:
         _id_id_errors,
         _id_value_errors,
         _back_pressure,
-        errors,
-        ends,
-        holds,
+        _errors,
+        _ends,
+        _holds,
     )
-    return tuple(
-        Finding(id=letter, **rule(outcomes))
-        for letter, rule in zip("abcdefghijklmno", rules, strict=True)
-    )
+    return tuple(rule(outcomes) for rule in rules)
 
 
-def _busy(outcomes: GeoOutcomes) -> Judged:
+def _busy(outcomes: GeoOutcomes) -> Finding:
     words, good = [], True
     for job in published.JOBS:
         busiest, least = [], 1.0
@@ -65,6 +62,7 @@ def _busy(outcomes: GeoOutcomes) -> Judged:
             good &= sum(changes) >= MOSTLY * len(changes) and least <= UNEVEN
         words.append(f"{published.JOBS[job]} {', '.join(map(str, busiest))}")
     return judged(
+        "a",
         claim="An instance is always fully busy: the first of Map and Id-Id, which has the source "
         "beside it, and of Id-Value one that changes with every level",
         paper="Figure 6",
@@ -75,7 +73,7 @@ def _busy(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _gains(outcomes: GeoOutcomes) -> Judged:
+def _gains(outcomes: GeoOutcomes) -> Finding:
     words, good = [], True
     for job, theirs in published.GAINS.items():
         condition = of(job, "none")
@@ -85,6 +83,7 @@ def _gains(outcomes: GeoOutcomes) -> Judged:
         good &= abs(gain - theirs) <= POINTS
         words.append(f"{published.JOBS[job]} +{percent(gain)} up to {last} instances")
     return judged(
+        "b",
         claim="Without delay each further instance of Map brings 90 % of what the first one does, "
         "of Id-Id 70 %",
         paper="90 %, 70 %",
@@ -94,25 +93,26 @@ def _gains(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _full(outcomes: GeoOutcomes) -> Judged:
+def _full(outcomes: GeoOutcomes) -> Finding:
     chosen = {key: n for key, n in published.FULL.items() if key[1] != "jitter"}
     found = {key: outcomes.full(of(key[0], key[1])) for key in chosen}  # type: ignore[arg-type]
     return judged(
+        "c",
         claim="Map and Id-Value take in the whole load with 7 instances, with and without 25 ms",
         paper="7",
         ours="; ".join(
             f"{published.JOBS[j]}, {published.CASES[c]}: {n}" for (j, c), n in found.items()
         ),
         good=found == chosen,
-        why="",
     )
 
 
-def _full_with_jitter(outcomes: GeoOutcomes) -> Judged:
+def _full_with_jitter(outcomes: GeoOutcomes) -> Finding:
     condition = of("map", "jitter")
     full = outcomes.full(condition)
-    others = [outcomes.rate(of("map", case), 6) / 1e3 for case in ("none", "fixed", "jitter")]
+    others = [outcomes.rate(of("map", case), 6) / 1e3 for case in CASES]
     return judged(
+        "d",
         claim="With 25 ± 10 ms Map takes in the whole load with 6 instances already",
         paper="6",
         ours=f"{full}; with 6 it does {others[2]:.0f}k, {RATE / 1e3 - others[2]:.0f}k short",
@@ -123,24 +123,25 @@ def _full_with_jitter(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _stateful_needs_more(outcomes: GeoOutcomes) -> Judged:
+def _stateful_needs_more(outcomes: GeoOutcomes) -> Finding:
     rate = outcomes.rate(of("id-id", "none"), NODES)
     return judged(
+        "e",
         claim=f"Id-Id does not take in the whole load with {NODES} instances, though it grows with "
         "each",
         paper="the experiment ends at 10",
         ours=f"{rate / 1e3:.0f}k with {NODES}",
         good=outcomes.full(of("id-id", "none")) is None
         and outcomes.best(of("id-id", "none")) == NODES,
-        why="",
     )
 
 
-def _peak(outcomes: GeoOutcomes) -> Judged:
+def _peak(outcomes: GeoOutcomes) -> Finding:
     condition = of("id-id", "fixed")
     best = outcomes.best(condition)
     rates = {n: outcomes.rate(condition, n) for n in range(6, NODES + 1)}
     return judged(
+        "f",
         claim="With 25 ms the throughput of Id-Id peaks near 7 instances and falls with more",
         paper="62k with 7, 58k with 8; one run of five 88k with 10",
         ours=f"peak at {best}: "
@@ -152,7 +153,7 @@ def _peak(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _stall(outcomes: GeoOutcomes) -> Judged:
+def _stall(outcomes: GeoOutcomes) -> Finding:
     condition = of("id-id", "fixed")
     stays = [run.stays for run in outcomes.of(condition)]
     short = all(
@@ -161,6 +162,7 @@ def _stall(outcomes: GeoOutcomes) -> Judged:
     stalled = sum(level in (7, 8, 9) for level in stays)
     held = [run.looks[run.stays - 1].held for run in outcomes.of(condition) if run.stays < NODES]
     return judged(
+        "g",
         claim="There the auto-scaler stops at 8 instances: back pressure falls below 500 ms/s "
         "though the load is not taken in",
         paper=f"{published.STALLED} of {published.RUNS} runs at 8",
@@ -171,10 +173,11 @@ def _stall(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _jitter(outcomes: GeoOutcomes) -> Judged:
+def _jitter(outcomes: GeoOutcomes) -> Finding:
     condition = of("id-id", "jitter")
     nine, ten = outcomes.rate(condition, 9), outcomes.rate(condition, 10)
     return judged(
+        "h",
         claim="With 25 ± 10 ms 10 instances of Id-Id do less than 9",
         paper="77k, then 67k: −13 %",
         ours=f"{nine / 1e3:.0f}k, then {ten / 1e3:.0f}k: {percent(ten / nine - 1.0, sign=True)}",
@@ -184,22 +187,23 @@ def _jitter(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _map_errors(outcomes: GeoOutcomes) -> Judged:
-    found = [_worst(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
-    means = [_mean_error(outcomes, of("map", case)) for case in ("none", "fixed", "jitter")]
+def _map_errors(outcomes: GeoOutcomes) -> Finding:
+    found = [_worst(outcomes, of("map", case)) for case in CASES]
+    means = [_mean_error(outcomes, of("map", case)) for case in CASES]
     return judged(
+        "i",
         claim="Gesscale predicts Map well under all delays",
         paper="small errors",
         ours=f"mean errors {_percents(means)}, greatest of a level {_percents(found)}",
         good=max(means) <= SMALL,
-        why="",
     )
 
 
-def _id_id_errors(outcomes: GeoOutcomes) -> Judged:
+def _id_id_errors(outcomes: GeoOutcomes) -> Finding:
     near = _mean_error(outcomes, of("id-id", "none"))
     far = [_worst(outcomes, of("id-id", case)) for case in ("fixed", "jitter")]
     return judged(
+        "j",
         claim="It predicts Id-Id well without delay, and with delays is wrong by up to 34 %",
         paper="small; 34 %, 34 %",
         ours=f"mean error {percent(near)}; greatest of a level {_percents(far)}",
@@ -208,10 +212,10 @@ def _id_id_errors(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _id_value_errors(outcomes: GeoOutcomes) -> Judged:
-    cases: tuple[Case, ...] = ("none", "fixed", "jitter")
-    found = [_worst(outcomes, of("id-value", case)) for case in cases]
+def _id_value_errors(outcomes: GeoOutcomes) -> Finding:
+    found = [_worst(outcomes, of("id-value", case)) for case in CASES]
     return judged(
+        "k",
         claim="It cannot predict Id-Value: errors of 52 and 62 %",
         paper="52 %, 62 %",
         ours=f"greatest of a level {_percents(found)}",
@@ -220,7 +224,7 @@ def _id_value_errors(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def _back_pressure(outcomes: GeoOutcomes) -> Judged:
+def _back_pressure(outcomes: GeoOutcomes) -> Finding:
     words, good = [], True
     for condition in cells.mostly_delayed():
         best = outcomes.best(condition)
@@ -237,12 +241,12 @@ def _back_pressure(outcomes: GeoOutcomes) -> Judged:
     near, far = cells.mostly_delayed()
     good &= outcomes.rate(far, NODES) < outcomes.rate(near, NODES)
     return judged(
+        "l",
         claim="With 70 % of the nodes delayed back pressure drops below the threshold while "
         "throughput levels off at 25 ms and falls at 50 ms",
         paper="Figure 10",
         ours="; ".join(words),
         good=good,
-        why="",
     )
 
 
@@ -264,21 +268,19 @@ def _percents(shares: Sequence[float]) -> str:
     return ", ".join(map(percent, shares))
 
 
-AS_GOOD = 0.9  # of the best level's throughput
-
-
-def errors(outcomes: GeoOutcomes) -> Judged:
+def _errors(outcomes: GeoOutcomes) -> Finding:
     """Mean errors of predictions of levels not seen before."""
     words, good = [], True
     for job, most in published.TARGETS.items():
         found = [
             abs(error)
-            for case in ("none", "fixed", "jitter")
+            for case in CASES
             for error in outcomes.all_errors(of(job, case), "gesscale+")
         ]
         good &= mean(found) <= most
         words.append(f"{published.JOBS[job]} {percent(mean(found))} (aim {percent(most)})")
     return judged(
+        "m",
         claim="gesscale+ predicts levels that it has not seen: mean errors of at most 5 % (Map), "
         "10 % (Id-Id) and 15 % (Id-Value)",
         paper="not in the study",
@@ -288,7 +290,7 @@ def errors(outcomes: GeoOutcomes) -> Judged:
     )
 
 
-def ends(outcomes: GeoOutcomes) -> Judged:
+def _ends(outcomes: GeoOutcomes) -> Finding:
     """Where it comes to in the conditions of Figure 10, and what it says."""
     words, good = [], True
     for condition in cells.mostly_delayed():
@@ -304,16 +306,16 @@ def ends(outcomes: GeoOutcomes) -> Judged:
             f"enough, and stay at {counted([run.final for run in runs])} (best {best})"
         )
     return judged(
+        "n",
         claim="With 70 % delayed gesscale+ ends within one node of the smallest set that takes in "
         "the load, or says that none does",
         paper="not in the study",
         ours="; ".join(words),
         good=good,
-        why="",
     )
 
 
-def holds(outcomes: GeoOutcomes) -> Judged:
+def _holds(outcomes: GeoOutcomes) -> Finding:
     """What it holds where no set is enough."""
     words, good = [], True
     for condition in [of("id-id", "fixed"), of("id-id", "jitter"), *cells.mostly_delayed()]:
@@ -326,9 +328,9 @@ def holds(outcomes: GeoOutcomes) -> Judged:
             f"{best / 1e3:.0f}k)"
         )
     return judged(
+        "o",
         claim="Where no set is enough gesscale+ holds one that does at least 90 % of the best",
         paper="not in the study",
         ours="; ".join(words),
         good=good,
-        why="",
     )

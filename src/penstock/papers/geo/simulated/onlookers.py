@@ -6,6 +6,7 @@ The same for the simulator and for Spark.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.core.errors import EngineError
 from penstock.core.model import Proposal, Snapshot
@@ -21,17 +22,20 @@ PARAMETERS = 3  # of Gesscale's model
 class Foretold:
     """What is said of one slot more on ``add_on``.
 
-    delay: greatest round trip then, seconds
     gesscale, plus: records/s that Gesscale and ``gesscale+`` expect
     plus_width: half-width of the latter's 95 % interval
     """
 
     slots: int
     add_on: tuple[str, ...]
-    delay: float
     gesscale: float | None
     plus: float
     plus_width: float
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """What is kept of it beside what is measured then."""
+        return {"gesscale": self.gesscale, "plus": self.plus, "plus_width": self.plus_width}
 
 
 class Onlookers:
@@ -57,7 +61,6 @@ class Onlookers:
         return Foretold(
             slots=more.slots,
             add_on=more.candidate.add_on,
-            delay=delay,
             gesscale=None if mst is None else mst.at(more.slots, delay),
             plus=more.rate,
             plus_width=more.half_width,

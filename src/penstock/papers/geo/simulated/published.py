@@ -23,12 +23,7 @@ FULL: Mapping[tuple[str, str], int] = {
 }
 """Instances with which the whole load is taken in; of Map with 25 ms *"scales normally"*."""
 
-PEAK: Mapping[int, float] = {7: 62_000.0, 8: 58_000.0}
-"""Id-Id with 25 ms: records/s by instances, mean of the runs."""
-LUCKY = (10, 88_000.0)  # the one run of five that went on
-STALLED, RUNS = 4, 5  # runs that ended at 8
-JITTER: Mapping[int, float] = {9: 77_000.0, 10: 67_000.0}
-"""Id-Id with 25 ± 10 ms."""
+STALLED, RUNS = 4, 5  # runs of Id-Id with 25 ms that ended at 8
 
 WORST: Mapping[tuple[str, str], float] = {
     ("id-id", "fixed"): 0.34,

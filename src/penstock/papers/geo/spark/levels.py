@@ -23,7 +23,7 @@ from penstock.lab.rig.saturation import RESIZE_SECONDS
 from penstock.lab.sites.cluster import SiteCluster
 from penstock.lab.sites.engine import SiteEngine
 from penstock.lab.sites.spec import SitesSpec
-from penstock.papers.geo.simulated.onlookers import Foretold, Onlookers
+from penstock.papers.geo.simulated.onlookers import Onlookers
 from penstock.papers.geo.spark.conditions import MOST, SparkCondition
 from penstock.papers.geo.spark.measure import Course, Throughput, measure, session_conf
 from penstock.papers.running import Say
@@ -88,24 +88,17 @@ def climb(spec: SitesSpec, job: GeoJob, rows: int, *, most: int, seed: int, say:
         engine = SiteEngine(spark, cluster, window=WINDOWS * SECONDS)
         begin_watching(engine)
         levels: list[Level] = []
-        foretold: Foretold | None = None
+        foretold: dict[str, Any] = {}
         site = spec.home
         for slots in range(1, most + 1):
             found, seen = _measured(spark, cluster, engine, job, course)
             onlookers.look(seen)
-            level = _level(found, seen, site)
-            if foretold is not None:
-                level = replace(
-                    level,
-                    gesscale=foretold.gesscale,
-                    plus=foretold.plus,
-                    plus_width=foretold.plus_width,
-                )
+            level = replace(_level(found, seen, site), **foretold)
             levels.append(level)
             say(f"{found}{_words(level)}")
             if slots < most:
-                foretold = onlookers.foretell(seen)
-                site = foretold.add_on[0]
+                more = onlookers.foretell(seen)
+                foretold, site = more.figures, more.add_on[0]
                 _add(engine, slots, site)
         engine.detach()
     return Climb(levels=tuple(levels), off=off)

@@ -66,7 +66,7 @@ def _figure_6(seed: int, path: Path) -> None:
 
 
 def _figure_7(outcomes: GesscaleOutcomes, policy: str, seed: int, path: Path) -> None:
-    run = next((r for r in outcomes.of(key(policy)) if r.seed == seed), None)
+    run = outcomes.run(key(policy), seed)
     course = np.array(run.course if run is not None and run.course else [[0.0] * 5])
     with canvas(path, 3, height=HEIGHT, same_x=True) as places:
         follow(places, course, title=NAMES[policy], unit="minutes")

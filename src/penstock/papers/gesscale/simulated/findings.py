@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from penstock.papers.gesscale.simulated import published
 from penstock.papers.gesscale.simulated.experiment import GesscaleOutcomes
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
-from penstock.papers.gesscale.simulated.setups import SETUPS, key
-from penstock.papers.judging import Finding, Part, Verdict, together
+from penstock.papers.gesscale.simulated.setups import MAIN, SETUPS, key
+from penstock.papers.judging import Finding, Part, Verdict, below, together
 from penstock.report.statistics import Estimate
 from penstock.report.table import interval, number
 
@@ -17,81 +18,73 @@ INSTANT = SETUPS["instant"]
 
 
 def judge(outcomes: GesscaleOutcomes) -> tuple[Finding, ...]:
-    """All of them."""
+    """Judge the seven findings of the paper."""
+    under, timeshare = _lower(outcomes, "accuracy_u"), _timeshare(outcomes)
     return (
-        _reconfigurations(outcomes),
-        _cost(outcomes),
-        _over(outcomes),
-        _under(outcomes),
-        _timeshare(outcomes),
-        _excess(outcomes),
+        _finding(
+            "a",
+            "Gesscale reconfigures least, intervals apart",
+            ("reconfigurations",),
+            outcomes,
+            _apart(outcomes, "reconfigurations"),
+            _why_reconfigured(outcomes),
+        ),
+        _finding(
+            "b",
+            "Gesscale costs least, intervals apart",
+            ("cost",),
+            outcomes,
+            _apart(outcomes, "cost"),
+            "It follows the load most closely: when it removes replicas, the load is "
+            f"{_percent(outcomes, GESSCALE, 'tightness')} of what those that are left carry; under "
+            f"the threshold policies {_percent(outcomes, 'thr-nlunaware', 'tightness')} and "
+            f"{_percent(outcomes, 'thr-nlaware', 'tightness')}.",
+        ),
+        _finding(
+            "c",
+            "Gesscale has the best accuracy of over-provisioning",
+            ("accuracy_o",),
+            outcomes,
+            _lower(outcomes, "accuracy_o"),
+        ),
+        _finding(
+            "d",
+            "Gesscale has the best accuracy of under-provisioning",
+            ("accuracy_u",),
+            outcomes,
+            under,
+            _why_under(outcomes, under),
+        ),
+        _finding(
+            "e",
+            "Gesscale has too few replicas for the least time, but too many for longer than "
+            "another",
+            ("timeshare_u", "timeshare_o"),
+            outcomes,
+            timeshare,
+            _why_under(outcomes, timeshare),
+        ),
+        _finding(
+            "f",
+            "Gesscale has the least excess time",
+            ("excess_time",),
+            outcomes,
+            _lower(outcomes, "excess_time"),
+            "What is left at the end is what the last evening's reconfigurations held up: Gesscale "
+            f"was {_mean(outcomes, GESSCALE, 'lag')} s of input behind on average, "
+            + ", ".join(f"{NAMES[base]} {_mean(outcomes, base, 'lag')} s" for base in BASELINES)
+            + ".",
+        ),
         _model(outcomes),
     )
 
 
-def _reconfigurations(outcomes: GesscaleOutcomes) -> Finding:
-    parts = [_apart(outcomes, base, "reconfigurations") for base in BASELINES]
-    return _finding(
-        "a",
-        "Gesscale reconfigures least, intervals apart",
-        ("reconfigurations",),
-        outcomes,
-        parts,
-        why=_why_reconfigured(outcomes),
-    )
-
-
-def _cost(outcomes: GesscaleOutcomes) -> Finding:
-    parts = [_apart(outcomes, base, "cost") for base in BASELINES]
-    why = (
-        "It follows the load most closely: when it removes replicas, the load is "
-        f"{_percent(outcomes, GESSCALE, 'tightness')} of what those that are left carry; under the "
-        f"threshold policies {_percent(outcomes, 'thr-nlunaware', 'tightness')} and "
-        f"{_percent(outcomes, 'thr-nlaware', 'tightness')}."
-    )
-    return _finding("b", "Gesscale costs least, intervals apart", ("cost",), outcomes, parts, why)
-
-
-def _over(outcomes: GesscaleOutcomes) -> Finding:
-    parts = [_lower(outcomes, base, "accuracy_o") for base in BASELINES]
-    claim = "Gesscale has the best accuracy of over-provisioning"
-    return _finding("c", claim, ("accuracy_o",), outcomes, parts, why="")
-
-
-def _under(outcomes: GesscaleOutcomes) -> Finding:
-    parts = [_lower(outcomes, base, "accuracy_u") for base in BASELINES]
-    claim = "Gesscale has the best accuracy of under-provisioning"
-    why = _why_under(outcomes, parts)
-    return _finding("d", claim, ("accuracy_u",), outcomes, parts, why)
-
-
-def _timeshare(outcomes: GesscaleOutcomes) -> Finding:
-    over = outcomes.paired(key(GESSCALE), key("thr-nlaware"), "timeshare_o").verdict
-    judged: dict[str, Verdict] = {"higher": "held", "tie": "tie", "lower": "not held"}
-    parts = [
-        *(_lower(outcomes, base, "timeshare_u") for base in BASELINES),
-        Part(text="O not above THR-NLAware's", verdict=judged[over]),
+def _timeshare(outcomes: GesscaleOutcomes) -> list[Part]:
+    over = below(outcomes.paired(key("thr-nlaware"), key(GESSCALE), "timeshare_o"))
+    return [
+        *_lower(outcomes, "timeshare_u"),
+        Part(text="O not above THR-NLAware's", verdict=over),
     ]
-    return _finding(
-        "e",
-        "Gesscale has too few replicas for the least time, but too many for longer than another",
-        ("timeshare_u", "timeshare_o"),
-        outcomes,
-        parts,
-        why=_why_under(outcomes, parts),
-    )
-
-
-def _excess(outcomes: GesscaleOutcomes) -> Finding:
-    parts = [_lower(outcomes, base, "excess_time") for base in BASELINES]
-    why = (
-        "What is left at the end is what the last evening's reconfigurations held up: Gesscale was "
-        f"{_mean(outcomes, GESSCALE, 'lag')} s of input behind on average, "
-        + ", ".join(f"{NAMES[base]} {_mean(outcomes, base, 'lag')} s" for base in BASELINES)
-        + "."
-    )
-    claim = "Gesscale has the least excess time"
-    return _finding("f", claim, ("excess_time",), outcomes, parts, why)
 
 
 def _model(outcomes: GesscaleOutcomes) -> Finding:
@@ -122,7 +115,7 @@ def _finding(
     metrics: Sequence[str],
     outcomes: GesscaleOutcomes,
     parts: Sequence[Part],
-    why: str,
+    why: str = "",
 ) -> Finding:
     theirs = [
         f"{METRICS[metric]} {number(TABLE_3[GESSCALE][metric])} against "
@@ -146,20 +139,25 @@ def _finding(
     )
 
 
-def _apart(outcomes: GesscaleOutcomes, base: str, metric: str) -> Part:
-    """Lower, and the intervals of both do not meet."""
-    ours, theirs = outcomes.estimate(key(GESSCALE), metric), outcomes.estimate(key(base), metric)
-    part = _lower(outcomes, base, metric)
-    meet = ours is not None and theirs is not None and ours.high >= theirs.low
-    if part.verdict == "held" and meet:
-        return Part(text=part.text, verdict="tie")
-    return part
+def _apart(outcomes: GesscaleOutcomes, metric: str) -> list[Part]:
+    """Lower than each other, and the intervals of both do not meet."""
+    ours, found = outcomes.estimate(key(GESSCALE), metric), []
+    for base, part in zip(BASELINES, _lower(outcomes, metric), strict=True):
+        theirs = outcomes.estimate(key(base), metric)
+        meet = ours is not None and theirs is not None and ours.high >= theirs.low
+        found.append(replace(part, verdict="tie") if part.verdict == "held" and meet else part)
+    return found
 
 
-def _lower(outcomes: GesscaleOutcomes, base: str, metric: str) -> Part:
-    verdict = outcomes.paired(key(GESSCALE), key(base), metric).verdict
-    judged: dict[str, Verdict] = {"lower": "held", "tie": "tie", "higher": "not held"}
-    return Part(text=f"not below {NAMES[base]}", verdict=judged[verdict])
+def _lower(outcomes: GesscaleOutcomes, metric: str) -> list[Part]:
+    """Lower than each other, fog by fog."""
+    return [
+        Part(
+            text=f"not below {NAMES[base]}",
+            verdict=below(outcomes.paired(key(GESSCALE), key(base), metric)),
+        )
+        for base in BASELINES
+    ]
 
 
 def _why_reconfigured(outcomes: GesscaleOutcomes) -> str:
@@ -196,13 +194,8 @@ def _why_under(outcomes: GesscaleOutcomes, parts: Sequence[Part]) -> str:
     )
 
 
-def _mean(outcomes: GesscaleOutcomes, policy: str, figure: str, setup: str | None = None) -> str:
-    found = (
-        outcomes.estimate(key(policy), figure)
-        if setup is None
-        else outcomes.estimate(key(policy, setup), figure)
-    )
-    return interval(found)
+def _mean(outcomes: GesscaleOutcomes, policy: str, figure: str, setup: str = MAIN.name) -> str:
+    return interval(outcomes.estimate(key(policy, setup), figure))
 
 
 def _percent(outcomes: GesscaleOutcomes, policy: str, figure: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.papers.gesscale.simulated.published import GESSCALE, METRICS, NAMES, TABLE_3
 from penstock.papers.gesscale.spark.taxi import TaxiOutcomes
-from penstock.papers.judging import Finding, Judged, Verdict, judged
+from penstock.papers.judging import Finding, Verdict, judged
 from penstock.report.table import interval, number, printed
 
 OTHERS = tuple(policy for policy in NAMES if policy != GESSCALE)
@@ -19,15 +19,15 @@ BEST = {
 
 
 def judge(outcomes: TaxiOutcomes) -> tuple[Finding, ...]:
-    """All of them; none while runs are missing."""
+    """Judge all findings; returns none while runs are missing."""
     if any(not outcomes.of(policy) for policy in NAMES):
         return ()
     letters = zip("abcdef", BEST.items(), strict=True)
-    found = [Finding(id=letter, **_best(outcomes, *rule)) for letter, rule in letters]
-    return (*found, Finding(id="g", **_nothing_lost(outcomes)))
+    found = [_best(outcomes, letter, *rule) for letter, rule in letters]
+    return (*found, _nothing_lost(outcomes))
 
 
-def _best(outcomes: TaxiOutcomes, metric: str, claim: str) -> Judged:
+def _best(outcomes: TaxiOutcomes, letter: str, metric: str, claim: str) -> Finding:
     verdicts = [outcomes.paired(GESSCALE, other, metric).verdict for other in OTHERS]
     means = {
         policy: sum(values) / len(values)
@@ -42,6 +42,7 @@ def _best(outcomes: TaxiOutcomes, metric: str, claim: str) -> Judged:
     theirs = ", ".join(f"{NAMES[p]} {printed(TABLE_3[p][metric])}" for p in NAMES)
     ours = ", ".join(f"{NAMES[p]} {number(value)}" for p, value in means.items())
     return judged(
+        letter,
         claim=f"{claim} ({METRICS[metric]})",
         paper=theirs,
         ours=ours,
@@ -70,10 +71,11 @@ def _each(outcomes: TaxiOutcomes, field: str) -> str:
     return ", ".join(f"{NAMES[p]} {interval(outcomes.estimate(p, field))}" for p in NAMES)
 
 
-def _nothing_lost(outcomes: TaxiOutcomes) -> Judged:
+def _nothing_lost(outcomes: TaxiOutcomes) -> Finding:
     missing = sum(run.missing for policy in NAMES for run in outcomes.of(policy))
     records = sum(run.records for policy in NAMES for run in outcomes.of(policy))
     return judged(
+        "g",
         claim="Every record is read, whoever scales",
         paper="not in the paper",
         ours=f"{missing:,} of {records:,} missing",

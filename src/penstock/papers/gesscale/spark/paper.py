@@ -1,4 +1,4 @@
-"""The Gesscale paper as one to reproduce on real Spark, at emulated sites."""
+"""The Gesscale paper as one to reproduce on real Spark, at emulated sites: Table III, Figure 7."""
 
 from __future__ import annotations
 
@@ -6,15 +6,22 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from penstock.core.codec import from_json, to_json
 from penstock.history.files import write_text
 from penstock.papers.geo.spark.levels import Climb, climb
 from penstock.papers.geo.spark.paper import sites_can_be_made, times
+from penstock.papers.gesscale.simulated.figures import HEIGHT, follow
+from penstock.papers.gesscale.simulated.paper import metric_rows
 from penstock.papers.gesscale.simulated.published import NAMES
-from penstock.papers.gesscale.spark import figures, findings, setup, tables
+from penstock.papers.gesscale.spark import setup
+from penstock.papers.gesscale.spark.findings import judge
 from penstock.papers.gesscale.spark.taxi import TaxiOutcome, TaxiOutcomes, run
-from penstock.papers.harness import Asked, Paper, Report
+from penstock.papers.harness import Asked, Paper
+from penstock.papers.pictures import canvas
 from penstock.papers.running import CellRun, RunFolder
+from penstock.report.table import NONE, Table, interval, number, percent
 
 CARRIED = "carried.json"
 ABOUT = (
@@ -29,7 +36,7 @@ ABOUT = (
     "rides, and the draws of the policies that choose nodes at random, differ by seed."
 )
 CAPTIONS = {
-    figures.NAMES[policy]: f"{name}: load and throughput, executors, and how many too many"
+    f"{policy}.png": f"{name}: load and throughput, executors, and how many too many"
     for policy, name in NAMES.items()
 }
 
@@ -72,13 +79,88 @@ def _levels(folder: RunFolder) -> Climb:
     return found
 
 
-def report(found: TaxiMeasured, asked: Asked, folder: Path) -> Report:
-    """Findings, tables and pictures."""
-    return Report(
-        findings=findings.judge(found.outcomes),
-        tables=tables.all_tables(found.outcomes, found.levels),
-        pictures=figures.draw_all(found.outcomes, asked.first_seed, folder),
+def tables(found: TaxiMeasured, asked: Asked) -> list[Table]:
+    """Table III, what the policies did, and what it rests on."""
+    return [table_3(found.outcomes), actions(found.outcomes), carried(found.levels)]
+
+
+def table_3(outcomes: TaxiOutcomes) -> Table:
+    """Every metric, the paper's figure above ours."""
+    rows = metric_rows(outcomes, lambda policy: policy)
+    for field, name in (("lag", "lag s"), ("missing", "records missing")):
+        rows.append((name, "ours", *(interval(outcomes.estimate(p, field)) for p in NAMES)))
+    errors = [outcomes.estimate(policy, "model_error") for policy in NAMES]
+    rows.append(("model error", "ours", *(NONE if e is None else percent(e.mean) for e in errors)))
+    return Table(
+        title="Table III: the four auto-scalers",
+        header=("metric", "", *NAMES.values()),
+        rows=tuple(rows),
+        notes=("the paper ran each once, for 288 minutes on single-board computers",),
+        words=2,
     )
+
+
+def actions(outcomes: TaxiOutcomes) -> Table:
+    """Executors that came and went, and what was left to do."""
+    fields = ("executors", "most", "ups", "catch_up", "downs", "behind")
+    rows = [
+        (name, *(interval(outcomes.estimate(policy, field)) for field in fields))
+        for policy, name in NAMES.items()
+    ]
+    return Table(
+        title="What they did",
+        header=("policy", "mean", "most", "came", "catch-up", "went", "behind s"),
+        rows=tuple(rows),
+        notes=(
+            f"executors while the load lasted; the ideal auto-scaler has {_ideal(outcomes)}",
+            "catch-up: came while those in use carried the load; only a backlog waited",
+            "behind: seconds of mean input that waited when the load ended",
+        ),
+    )
+
+
+def _ideal(outcomes: TaxiOutcomes) -> str:
+    return number(outcomes.runs[0].ideal) if outcomes.runs else NONE
+
+
+def carried(found: Climb) -> Table:
+    """What executors on the nearest sites take, and what was foretold of them."""
+    rows = []
+    for level in found.levels:
+        foretold = [
+            NONE if value is None else percent(value / level.rate - 1.0, sign=True)
+            for value in (level.gesscale, level.plus)
+        ]
+        rows.append(
+            (
+                str(level.slots),
+                level.site,
+                f"{1e3 * level.delay:.0f}",
+                f"{level.rate:,.0f} ({level.least:,.0f} to {level.most:,.0f})",
+                *foretold,
+            )
+        )
+    return Table(
+        title="What executors on the nearest sites carry",
+        header=("n", "the last on", "RTT ms", "records/s", "gesscale", "gesscale+"),
+        rows=tuple(rows),
+        notes=(
+            "RTT: greatest between two of them; records/s: mean (slowest to fastest batch)",
+            "gesscale, gesscale+: what they said of it before, against what was measured",
+        ),
+    )
+
+
+def pictures(found: TaxiMeasured, asked: Asked, folder: Path) -> list[Path]:
+    """Draw Figure 7 for each policy that has run with the first seed."""
+    drawn = []
+    for policy, name in NAMES.items():
+        one = found.outcomes.run(policy, asked.first_seed)
+        if one is not None:
+            drawn.append(folder / f"{policy}.png")
+            with canvas(drawn[-1], 3, height=HEIGHT, same_x=True) as places:
+                follow(places, np.array(one.course), title=name, unit="seconds")
+    return drawn
 
 
 PAPER = Paper(
@@ -90,7 +172,9 @@ PAPER = Paper(
     captions=CAPTIONS,
     amount=lambda asked: f"{asked.seeds * len(NAMES)} runs",
     measure=measure,
-    report=report,
+    findings=lambda found: judge(found.outcomes),
+    tables=tables,
+    pictures=pictures,
     require=sites_can_be_made,
     often=times,
     seeds_said=False,

@@ -91,7 +91,7 @@ class TaxiOutcome:
 
     @property
     def most(self) -> int:
-        """Executors at a time."""
+        """The most executors at a time."""
         return int(max(point[2] for point in self.course))
 
     @property
