@@ -19,11 +19,9 @@ Post = list[tuple[Address, Address, Message]]
 """Senders, receivers and messages, in the order of sending."""
 
 
-def simulate(
-    setup: Setup, load: Floats, seed: int, protocol: ScalingProtocol | None = None
-) -> Course:
+def simulate(setup: Setup, load: Floats, seed: int) -> Course:
     """A course of as many steps as the load has; every message is sent and received."""
-    engine = _Engine(setup, load, seed, protocol or ScalingProtocol())
+    engine = _Engine(setup, load, seed)
     for step in range(len(load)):
         engine.advance(step)
     return engine.recorder.course()
@@ -32,9 +30,9 @@ def simulate(
 class _Engine:
     """All instances, and the messages under way."""
 
-    def __init__(self, setup: Setup, load: Floats, seed: int, protocol: ScalingProtocol) -> None:
+    def __init__(self, setup: Setup, load: Floats, seed: int) -> None:
         self.setup = setup
-        self.protocol = protocol
+        self.protocol = ScalingProtocol()
         self.recorder = Recorder(setup, load)
         self.names = [f"O{number}." for number in range(1, setup.operators + 1)]
         self.number = {name: number for number, name in enumerate(self.names)}

@@ -159,12 +159,12 @@ class Table:
         )
 
 
-def terminal_text(parts: Iterable[RenderableType], *, width: int = TERMINAL) -> str:
-    """Tables and lines as a terminal of so many columns shows them, without colours."""
+def terminal_text(parts: Iterable[RenderableType]) -> str:
+    """Tables and lines as a terminal of 80 columns shows them, without colours."""
     from rich.console import Console
 
     page = io.StringIO()
-    screen = Console(file=page, width=width, markup=False, emoji=False, highlight=False)
+    screen = Console(file=page, width=TERMINAL, markup=False, emoji=False, highlight=False)
     for part in parts:
         screen.print(part)
     return page.getvalue()

@@ -139,17 +139,6 @@ def remember_lag(seen: Snapshot, lags: Lags, period: float = PERIOD) -> Lags:
     return kept
 
 
-def total_lag(seen: Snapshot) -> float | None:
-    """Records in front of all sources; ``None`` unless measured of every one."""
-    total = 0.0
-    for name in seen.pipeline.sources:
-        o = seen.operators.get(name)
-        if o is None or o.lag is None:
-            return None
-        total += o.lag
-    return total
-
-
 def consumed_rate(seen: Snapshot) -> float | None:
     """Records/s that all sources took in; ``None`` unless measured of every one."""
     total = 0.0
