@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from penstock import __version__
 from penstock.comparison import trace as traces
-from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.cell import Cell
 from penstock.comparison.processes import spread, stopping
 from penstock.comparison.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.comparison.scores import Scores
@@ -62,7 +62,7 @@ def run(
     *,
     workers: int | None = None,
     way: Way | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total: None,
     journals: bool = False,
     traces: bool = True,
 ) -> Results:
@@ -79,8 +79,7 @@ def run(
     total = len(cells) * len(seeds)
     tasks = _tasks(cells, seeds, done, folder, workers, journals=journals, traces=traces)
     left = sum(len(task.cells) for task in tasks)
-    report = progress or (lambda finished, total: None)
-    report(total - left, total)
+    progress(total - left, total)
     finished = total - left
     with Book(folder / SCORES) as book:
 
@@ -91,16 +90,12 @@ def run(
                     done.add((key, seed))
                     book.add(key, seed, scores)
                     finished += 1
-            report(finished, total)
+            progress(finished, total)
 
-        useful = workers or useful_workers(left, slow=cells[0].slow)
-        way = way or _way(min(useful, len(tasks)))
+        useful = min(workers or useful_workers(left, slow=cells[0].slow), len(tasks))
+        way = way or (partial(_in_processes, useful) if useful > 1 else _in_turn)
         way(tasks, add)
     return Results.load(folder, read=type(cells[0]).from_dict)
-
-
-def _way(workers: int) -> Way:
-    return partial(_in_processes, workers) if workers > 1 else _in_turn
 
 
 def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = None) -> None:
@@ -206,7 +201,7 @@ def run_one(task: Task, cell: Cell) -> Scores:
     """Run one cell of a task; an error names the run."""
     journal = task.folder / JOURNALS / f"{cell.key}.jsonl" if task.journals else None
     try:
-        outcome = run_cell(cell, task.seed, journal=journal, trace=task.traces)
+        outcome = cell.run(task.seed, journal=journal, trace=task.traces)
     except PenstockError:
         raise
     except Exception as error:
