@@ -81,14 +81,14 @@ def run(
     left = sum(len(task.cells) for task in tasks)
     progress(total - left, total)
     finished = total - left
-    with Book(folder / SCORES) as book:
+    with ScoresFile(folder / SCORES) as file:
 
         def add(rows: Done) -> None:
             nonlocal finished
             for key, seed, scores in rows:
                 if (key, seed) not in done:  # a run that was repeated after a failure counts once
                     done.add((key, seed))
-                    book.add(key, seed, scores)
+                    file.add(key, seed, scores)
                     finished += 1
             progress(finished, total)
 
@@ -235,7 +235,7 @@ def useful_workers(runs: int, *, slow: bool = False) -> int:
     return max(1, min(cores(), runs // (SLOW_PER_WORKER if slow else RUNS_PER_WORKER)))
 
 
-class Book:
+class ScoresFile:
     """``scores.jsonl`` being written; a line torn by a crash is cut off first."""
 
     def __init__(self, path: Path) -> None:
@@ -251,7 +251,7 @@ class Book:
         self._file.write(line.encode())
         self._file.flush()
 
-    def __enter__(self) -> Book:
+    def __enter__(self) -> ScoresFile:
         return self
 
     def __exit__(self, *_: object) -> None:

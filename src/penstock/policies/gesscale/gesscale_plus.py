@@ -239,7 +239,7 @@ class GesscalePlus:
     ) -> Move:
         """The smallest set that is enough for sure."""
         for candidate in reversed(list(layouts.fewer())):
-            if 1.0 / model.lane(candidate.layout)[0] < HOPELESS * wanted:
+            if 1.0 / model.slot_seconds(candidate.layout)[0] < HOPELESS * wanted:
                 continue
             found = Forecast.of(model, candidate)
             if min(found.rate - found.half_width, found.rate / (1.0 + self.spare)) >= wanted:
