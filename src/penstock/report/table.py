@@ -104,8 +104,6 @@ class Table:
         """For a terminal."""
         from rich.text import Text
 
-        from penstock.report.style import plain_table
-
         table = plain_table(self.title or None, self.note or None, tight=not self.loose)
         if self.notes:
             table.caption = Text("\n".join(self.notes))
@@ -157,6 +155,27 @@ class Table:
             f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
         )
+
+
+def plain_table(
+    title: str | None = None, note: str | None = None, *, tight: bool = False
+) -> RichTable:
+    """An empty table of a terminal, with a title and a note below it; ``tight`` of many columns."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    head = None if title is None else Text(title, style="bold")
+    if head is not None and note is not None:
+        head.append(f"\n{note}", style="dim not bold")
+    return RichTable(
+        title=head,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0) if tight else (0, 1),
+        show_edge=False,
+        pad_edge=False,
+    )
 
 
 def terminal_text(parts: Iterable[RenderableType]) -> str:
