@@ -18,7 +18,7 @@ import penstock
 from penstock.bench.spread.job import OnSpark, explained
 from penstock.bench.spread.sessions import Master
 from penstock.bench.spread.tasks import LARGEST, JobTerms, in_batches, versions, work
-from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.cell import Cell
 from penstock.comparison.runner import Task
 from penstock.core.errors import EngineError, InputError, MissingError
 from tests.fakes.shell import Shell
@@ -79,10 +79,10 @@ def test_a_parcel_sends_back_what_its_runs_would_have_written(tmp_path: Path) ->
     run = Task(cells=(cell(),), seed=3, folder=tmp_path / "bench", journals=True, traces=True)
     reply = pickle.loads(pickle.dumps(work((run, replace(run, seed=4, journals=False)), HERE)))
     assert reply.error is None and not run.folder.exists()
-    assert reply.rows == [("x", seed, run_cell(cell(), seed).scores) for seed in (3, 4)]
+    assert reply.rows == [("x", seed, cell().run(seed).scores) for seed in (3, 4)]
     reply.write(run.folder)
     journal = tmp_path / "alone.jsonl"
-    run_cell(cell(), 3, journal=journal)
+    cell().run(3, journal=journal)
     assert (run.folder / "journals" / "x.jsonl").read_bytes() == journal.read_bytes()
     names = {str(p.relative_to(run.folder)) for p in run.folder.rglob("*") if p.is_file()}
     assert names == {"journals/x.jsonl", "traces/x.npz"}

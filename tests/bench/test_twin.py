@@ -15,7 +15,6 @@ from penstock.bench.specs.spec import load
 from penstock.bench.spread.tasks import JobTerms, in_batches, versions, work
 from penstock.bench.twin.profiles import capacity_of, paced
 from penstock.bench.twin.twin import limited, run_twin, shares_of
-from penstock.comparison.cell import run_cell
 from penstock.comparison.experiment import Experiment
 from penstock.comparison.folder import finish
 from penstock.comparison.results import Results
@@ -217,7 +216,7 @@ def twin_cell(policy: str = "ds2", **given: Any) -> SparkCell:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_every_policy_runs_and_has_the_scores_of_a_run_on_spark(policy: str) -> None:
-    scores = run_cell(twin_cell(policy, minutes=6.0), 0).scores
+    scores = twin_cell(policy, minutes=6.0).run(0).scores
     assert scores["throughput"] is not None and 0.3 < scores["throughput"] <= 1.0
     assert scores["slots_mean"] is not None and 0.99 <= scores["slots_mean"] <= 4.0
     assert scores["e2e_mean_real"] == pytest.approx((scores["e2e_mean"] or 0.0) / 20)
@@ -227,7 +226,7 @@ def test_every_policy_runs_and_has_the_scores_of_a_run_on_spark(policy: str) -> 
 
 def test_a_cell_and_a_seed_give_one_outcome_and_luck_another() -> None:
     cell = twin_cell()
-    assert run_cell(cell, 3).scores == run_cell(cell, 3).scores
+    assert cell.run(3).scores == cell.run(3).scores
     assert cell.twin is not None
     on: Any = {"settings": cell.spark, "twin": cell.twin, "trace": True}
     first, second = run_twin(cell, 3, **on), run_twin(cell, 3, **on, luck=99)
@@ -239,10 +238,10 @@ def test_a_cell_and_a_seed_give_one_outcome_and_luck_another() -> None:
 def test_all_executors_of_a_fixed_size_keep_up_and_one_does_not() -> None:
     """The highest second needs 80 % of what all executors do, some 2 times what one does."""
     start = {"start": 4, "workload": "constant", "workload_parameters": {}}
-    every = run_cell(twin_cell("static4", **start), 0).scores
+    every = twin_cell("static4", **start).run(0).scores
     assert every["slots_mean"] == 4.0 and every["actions"] == 0.0
     assert every["throughput"] is not None and every["throughput"] > 0.9
-    one = run_cell(twin_cell("static1", **{**start, "start": 1}), 0).scores
+    one = twin_cell("static1", **{**start, "start": 1}).run(0).scores
     capacity = TWIN.capacity
     share = capacity.one / (0.8 * capacity.all)
     assert one["throughput"] == pytest.approx(share, rel=0.1)
@@ -250,7 +249,7 @@ def test_all_executors_of_a_fixed_size_keep_up_and_one_does_not() -> None:
 
 def test_two_tables_are_one_load() -> None:
     cell = twin_cell("static4", query="q3", start=4, twin=twin_of(joined()))
-    outcome = run_cell(cell, 0, trace=True)
+    outcome = cell.run(0, trace=True)
     assert outcome.scores["throughput"] == pytest.approx(1.0, abs=0.1)
     assert outcome.trace is not None
     lag = outcome.trace.lag / outcome.trace.offered.sum() / cell.period
@@ -260,20 +259,20 @@ def test_two_tables_are_one_load() -> None:
 def test_spark_s_own_allocation_acts_and_its_timeouts_are_whole_seconds(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     cell = twin_cell("spark-dra", minutes=20.0)
-    outcome = run_cell(cell, 0, journal=path, trace=True)
+    outcome = cell.run(0, journal=path, trace=True)
     header, entries = journal.read(path)
     assert header.mode == "advise" and not any(e.decision.applied for e in entries)
     assert outcome.trace is not None and outcome.trace.slots.max() > 1.0
     # 1 and 10 s of thesis time are both the least that Spark takes, 1 s on the clock.
     same = replace(cell, policy_parameters={"backlog_timeout": 10.0})
     later = replace(cell, policy_parameters={"backlog_timeout": 200.0})
-    assert run_cell(same, 0).scores == outcome.scores
-    assert run_cell(later, 0).scores != outcome.scores
+    assert same.run(0).scores == outcome.scores
+    assert later.run(0).scores != outcome.scores
 
 
 def test_a_journal_is_in_thesis_time(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    run_cell(twin_cell(), 0, journal=path)
+    twin_cell().run(0, journal=path)
     _, entries = journal.read(path)
     times = [entry.decision.seen.time for entry in entries]
     assert times[-1] == pytest.approx(600.0) and times[-1] - times[-2] == pytest.approx(15.0)
@@ -305,7 +304,7 @@ def test_a_run_can_be_sent_elsewhere(tmp_path: Path) -> None:
     task = Task(cells=(cell,), seed=3, folder=tmp_path, traces=True)
     (batch,) = pickle.loads(pickle.dumps(in_batches([task], slots=1)))
     reply = work(batch, JobTerms(versions=versions(), files={}))
-    assert reply.error is None and reply.rows == [("ds2", 3, run_cell(cell, 3).scores)]
+    assert reply.error is None and reply.rows == [("ds2", 3, cell.run(3).scores)]
     assert list(reply.files) == ["traces/ds2.npz"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.bench.cell import read_cell
+from penstock.bench.cell import SparkCell, read_cell
 from penstock.bench.twin.twin import Twin
 from penstock.bench.validation.comparison import Validation, twin_cells, validate
 from penstock.bench.validation.validation_tables import verdict_lines
@@ -314,12 +314,10 @@ def test_a_spec_runs_on_spark_first(
 def test_an_interrupted_validation_leaves_nothing(
     bench: Path, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.comparison import runner
-
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "run_cell", interrupted)
+    monkeypatch.setattr(SparkCell, "run", interrupted)
     done = shell(str(bench / "bench"), "--profiles", str(bench / "right"), "--workers", "1")
     assert done.code == 130
     assert list((tmp_path / "runs").glob("*")) == []

@@ -30,9 +30,9 @@ def truth(at: Layout, *, theta: float = 0.0, rho: float = 0.0) -> Reading:
     """A full pool, without noise: worked out by hand, not by the model."""
     n = at.slots
     host = WORK * at.host + SOURCE + SENDING * (1 - at.host)
-    lane = max(host, WORK * at.rest) + rho * at.most * at.delay
-    longer, later = map(float, stretched(theta * at.exchange / lane))
-    rate = 1.0 / (lane * longer)
+    slot = max(host, WORK * at.rest) + rho * at.most * at.delay
+    longer, later = map(float, stretched(theta * at.exchange / slot))
+    rate = 1.0 / (slot * longer)
     return Reading(
         layout=at,
         rate=rate,

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.cli.bench import report_bench
 from penstock.comparison import runner
-from penstock.comparison.cell import run_cell
+from penstock.comparison.cell import Cell
 from penstock.comparison.folder import finish
 from penstock.comparison.results import Results
 from penstock.core.errors import InputError
@@ -109,7 +109,7 @@ def test_a_dry_run_writes_nothing(shell: Shell) -> None:
 def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = run_cell, 0
+    real, calls = Cell.run, 0
 
     def interrupted(*given: Any, **options: Any) -> Any:
         nonlocal calls
@@ -118,7 +118,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(
             raise KeyboardInterrupt
         return real(*given, **options)
 
-    monkeypatch.setattr(runner, "run_cell", interrupted)
+    monkeypatch.setattr(Cell, "run", interrupted)
     stopped = shell("tiny.toml", "--workers", "1")
     folder = only_run()
     assert stopped.code == 130

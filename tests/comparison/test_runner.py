@@ -14,7 +14,7 @@ import pytest
 
 from penstock import policies
 from penstock.comparison import runner
-from penstock.comparison.cell import THESIS_GUARDS, Cell, run_cell
+from penstock.comparison.cell import THESIS_GUARDS, Cell
 from penstock.comparison.results import SCORES, Results
 from penstock.comparison.runner import Add, Task, run, run_one
 from penstock.core.errors import EngineError, InputError
@@ -70,7 +70,7 @@ def test_a_bench_runs_every_cell_with_every_seed(whole: Results) -> None:
 def test_results_are_those_of_single_runs(whole: Results) -> None:
     for cell in cells():
         for seed in SEEDS:
-            assert whole.scores(cell.key, seed) == run_cell(cell, seed).scores
+            assert whole.scores(cell.key, seed) == cell.run(seed).scores
 
 
 def test_a_folder_reads_back_as_it_was(whole: Results) -> None:
@@ -214,8 +214,8 @@ def test_figures_of_a_policy_become_scores() -> None:
     cell = Cell(
         key="x", query="q1", workload="constant", policy="forecaster", minutes=5, guards=Guards()
     )
-    assert run_cell(cell, 0).scores["forecast_error"] == pytest.approx(0.20)
-    assert run_cell(cells(5.0)[0], 0).scores["forecast_error"] is None
+    assert cell.run(0).scores["forecast_error"] == pytest.approx(0.20)
+    assert cells(5.0)[0].run(0).scores["forecast_error"] is None
 
 
 def test_another_way_to_run_may_answer_in_any_order_and_twice(

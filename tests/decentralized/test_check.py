@@ -11,7 +11,7 @@ import pytest
 
 from penstock.decentralized import check as checker
 from penstock.decentralized.check import Report, faults, refute, sweep
-from penstock.decentralized.check.__main__ import lines, main
+from penstock.decentralized.check.__main__ import lines, main, told
 from penstock.decentralized.check.decisions import deviations
 from penstock.decentralized.check.explore import Exploration, explore
 from penstock.decentralized.check.faults import PRINTED, PrintedPolicy
@@ -26,7 +26,6 @@ from penstock.decentralized.check.scenarios import (
     Scenario,
     scenarios,
 )
-from penstock.decentralized.check.trace import told
 from penstock.decentralized.instance import Instance, wired
 from penstock.decentralized.messages import Address, DuplicationAck, Message, Sends
 from penstock.decentralized.policy import Probabilistic

@@ -16,7 +16,7 @@ import pytest
 
 from penstock.comparison.processes import Stopped
 from penstock.comparison.results import SCORES
-from penstock.comparison.runner import Book
+from penstock.comparison.runner import ScoresFile
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError
 from penstock.papers import running
@@ -221,9 +221,9 @@ def test_what_is_finished_is_kept_and_the_rest_is_run_later(
 def test_nothing_is_run_twice(
     whole: MeadOutcomes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Book(tmp_path / SCORES) as book:
+    with ScoresFile(tmp_path / SCORES) as file:
         for r in whole.runs:
-            book.add(r.key, r.seed, to_json(r))
+            file.add(r.key, r.seed, to_json(r))
     monkeypatch.setattr(running, "spread", lambda *_: pytest.fail("it ran again"))
     assert plain(run_all(TINY, SEEDS, tmp_path)) == plain(whole)
 

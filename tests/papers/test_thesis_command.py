@@ -10,6 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from penstock.comparison import runner
+from penstock.comparison.cell import Cell
 from penstock.papers import harness, pictures
 from penstock.papers.harness import Reproduction
 from penstock.papers.running import RunFolder
@@ -71,7 +72,7 @@ def test_a_second_call_runs_nothing_again(done: Done, monkeypatch: pytest.Monkey
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it ran again")
 
-    monkeypatch.setattr(runner, "run_cell", never)
+    monkeypatch.setattr(Cell, "run", never)
     asked = harness.resume(PAPER, done.folder)
     again = harness.reproduce(PAPER, asked, RunFolder(path=done.folder, workers=1))
     assert again.document() == done.document()

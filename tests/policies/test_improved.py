@@ -27,7 +27,7 @@ from penstock.policies.hpa_cpu import HpaCpu
 from penstock.policies.hpa_plus import HpaPlus
 from penstock.policies.proactive import Forecast, Proactive, errors_of, look_ahead, no_outlook
 from penstock.policies.signals.learned import saturated
-from penstock.simulator import FluidEngine, queries
+from penstock.simulator import FluidEngine, FluidSpec, queries
 from penstock.workloads import patterns
 from tests.fakes.scenarios import healthy, with_all
 
@@ -494,6 +494,11 @@ def test_parameters_that_cannot_be_are_refused(
 # --- in the simulator --------------------------------------------------------------------------
 
 
+def from_one_slot(query: str) -> FluidSpec:
+    spec = queries.create(query).spec
+    return replace(spec, start=dict.fromkeys(spec.pipeline.pools, 1))
+
+
 def simulated(policy: Policy, query: str, workload: str, seed: int) -> tuple[float, float]:
     """Mean queue latency while up, and mean slots, of the thesis's experiment."""
     q = queries.create(query)
@@ -503,7 +508,7 @@ def simulated(policy: Policy, query: str, workload: str, seed: int) -> tuple[flo
     else:
         parameters |= {"maximum": q.high * 2.5 / 2.2}
     pattern = patterns.create(workload, parameters)
-    spec = q.with_start(1) if workload == "increasing" else q.spec
+    spec = from_one_slot(query) if workload == "increasing" else q.spec
     engine = FluidEngine(spec, pattern, seconds=8400, seed=seed)
     Loop(engine, policy, THESIS, mode="act", seed=seed).run(period=15.0, ticks=560)
     series = engine.series
@@ -550,7 +555,7 @@ def test_on_a_constant_load_they_come_to_rest(policy: Policy) -> None:
 
 def test_the_learned_ceiling_is_the_simulated_one() -> None:
     """q1's source reads 73 % busy when it is full, which the policy is not told."""
-    spec = queries.create("q1").with_start(1)
+    spec = from_one_slot("q1")
     engine = FluidEngine(spec, patterns.create("constant", {"rps": 5e6}), seconds=600, seed=1)
     policy, memory = DS2Plus(), DS2Plus().start(0)
     for _ in range(20):

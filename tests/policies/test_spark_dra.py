@@ -10,7 +10,7 @@ import pytest
 
 from penstock.bench.cell import SparkCell
 from penstock.bench.specs.spec import load as load_spec
-from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.cell import Cell
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import State, plan
@@ -60,7 +60,7 @@ def test_it_proposes_nothing_however_high_the_load() -> None:
 
 def test_a_simulation_refuses_it() -> None:
     with pytest.raises(InputError, match=REFUSED):
-        run_cell(SIMULATED, 0)
+        SIMULATED.run(0)
     real = SparkCell(**{**SIMULATED.to_dict(), "guards": Guards(), "spark": SparkSettings()})
     assert real.create_policy() == SparkDra()
 

@@ -396,7 +396,7 @@ class TestTables:
     def test_fit_in_80_columns(self, name: str, mode: str) -> None:
         header = Header(policy="[red]a policy with a long name and markup[/red]" * 2, mode=mode)
         summary = summary_table(summarize(header, SCENARIOS[name]))
-        text = shown(summary, decisions_table(SCENARIOS[name], changes=False))
+        text = shown(summary, decisions_table(SCENARIOS[name]))
         assert max(len(line) for line in text.splitlines()) <= 80
 
     def test_markup_in_a_reason_is_text(self) -> None:
@@ -405,9 +405,9 @@ class TestTables:
 
     def test_only_the_last_changes(self) -> None:
         entries = [entry(10.0 * n, to={"executors": 3}, reason=f"why{n}.") for n in range(1, 31)]
-        text = shown(decisions_table(entries, limit=5))
-        assert "the last 5 of 30 changes" in text
-        assert "why30." in text and "why25." not in text
+        text = shown(decisions_table(entries))
+        assert "the last 12 of 30 changes" in text
+        assert "why30." in text and "why18." not in text
 
 
 def test_units() -> None:

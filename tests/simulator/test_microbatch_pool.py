@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.simulator.microbatch import ExecutorProfile
-from penstock.simulator.microbatch.agenda import Agenda
+from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, StageRun, seconds_after
 
 seconds = st.floats(min_value=0.01, max_value=5.0)
@@ -20,24 +20,24 @@ class Stages:
     """Submits stages to a pool and remembers when each ended."""
 
     def __init__(self, size: int, profile: ExecutorProfile | None = None) -> None:
-        self.agenda = Agenda()
-        self.pool = Pool(profile or ExecutorProfile(), self.agenda, size=size, seed=1)
+        self.events = EventQueue()
+        self.pool = Pool(profile or ExecutorProfile(), self.events, size=size, seed=1)
         self.ends: dict[int, float] = {}
 
     def run(self, number: int, tasks: list[float], *, job: int = 0, at: float = 0.0) -> StageRun:
         run = StageRun(job=job, stage=number, seconds=list(tasks), writes=False, done=self._done)
-        self.agenda.at(at, self.pool.submit, run)
+        self.events.at(at, self.pool.submit, run)
         return run
 
     def _done(self, run: StageRun) -> None:
-        self.ends[run.stage] = self.agenda.now
+        self.ends[run.stage] = self.events.now
 
 
 @given(tasks=st.integers(1, 60), slots=st.integers(1, 20), cores=st.integers(1, 3), cost=seconds)
 def test_equal_tasks_take_whole_waves(tasks: int, slots: int, cores: int, cost: float) -> None:
     stages = Stages(slots, ExecutorProfile(cores=cores))
     stages.run(0, [cost] * tasks)
-    stages.agenda.run(1e6)
+    stages.events.run(1e6)
     assert stages.ends[0] == pytest.approx(math.ceil(tasks / (slots * cores)) * cost)
 
 
@@ -60,7 +60,7 @@ def test_the_same_as_a_simulation_of_every_task(
     ours = Stages(slots)
     for number, (job, at, tasks) in enumerate(stages):
         ours.run(number, tasks, job=job, at=at)
-    ours.agenda.run(1e6)
+    ours.events.run(1e6)
     world = simpy.Environment()
     cores = simpy.PriorityResource(world, capacity=slots)
     ends: dict[int, float] = {}
@@ -85,7 +85,7 @@ def test_one_more_executor_never_makes_a_stage_longer(slots: int, tasks: list[fl
     for size in (slots, slots + 1):
         stages = Stages(size)
         stages.run(0, tasks)
-        stages.agenda.run(1e6)
+        stages.events.run(1e6)
         ends.append(stages.ends[0])
     assert ends[1] <= ends[0] + 1e-9
 
@@ -96,7 +96,7 @@ def test_an_executor_that_registers_takes_what_waits_and_is_cold() -> None:
     stages.pool.total = 3
     stages.pool.fill()
     run = stages.run(0, [10.0, 1.0, 1.0, 1.0])
-    stages.agenda.run(1e6)
+    stages.events.run(1e6)
     # At 2 s the first new one begins; at 3 s the second, as cold.
     first = seconds_after(cold, 1.0, 0.0) + 0.5
     assert run.seconds[:3] == [10.0, first, first]
@@ -110,7 +110,7 @@ def test_a_new_executor_may_be_faster_until_it_has_worked_for_a_while() -> None:
     stages.pool.total = 2
     stages.pool.fill()
     run = stages.run(0, [20.0, 1.2, 2.0, 2.0])
-    stages.agenda.run(1e6)
+    stages.events.run(1e6)
     # 0.25 · 1.2 s + 0.5 s; 0.2 s are left of its second, which do 0.8 s of the next task.
     assert run.seconds == pytest.approx([20.0, 0.8, 0.2 + 1.2, 2.0])
 
@@ -135,10 +135,10 @@ def test_a_decommissioned_executor_ends_its_task_takes_no_other_and_goes() -> No
     stages = Stages(2, ExecutorProfile(leave=1.5))
     stages.pool.total = 1
     stages.run(0, [4.0, 4.0, 4.0, 4.0])
-    stages.agenda.at(1.0, stages.pool.decommission, [1])
-    stages.agenda.run(3.0)
+    stages.events.at(1.0, stages.pool.decommission, [1])
+    stages.events.run(3.0)
     assert sorted(stages.pool.alive) == [0, 1]
-    stages.agenda.run(100.0)
+    stages.events.run(100.0)
     (gone,) = stages.pool.gone
     assert (gone.number, gone.completed, gone.removed) == (1, 1, 5.5)
     assert stages.ends[0] == 12.0  # three tasks on the other
@@ -146,9 +146,9 @@ def test_a_decommissioned_executor_ends_its_task_takes_no_other_and_goes() -> No
 
 def test_an_idle_executor_leaves_after_its_delay_and_is_replaced_if_it_is_missed() -> None:
     stages = Stages(2, ExecutorProfile(leave=1.5, start=30.0))
-    stages.agenda.at(1.0, stages.pool.decommission, [0])
+    stages.events.at(1.0, stages.pool.decommission, [0])
     stages.run(0, [1.0, 1.0], at=1.2)
-    stages.agenda.run(100.0)
+    stages.events.run(100.0)
     assert stages.pool.gone[0].removed == 2.5
     assert stages.ends[0] == pytest.approx(3.2)
     assert [host.added for host in stages.pool.alive.values()] == [0.0, 32.5]
@@ -157,10 +157,10 @@ def test_an_idle_executor_leaves_after_its_delay_and_is_replaced_if_it_is_missed
 def test_busy_seconds_are_known_within_a_task() -> None:
     stages = Stages(1)
     stages.run(0, [4.0])
-    stages.agenda.run(3.0)
+    stages.events.run(3.0)
     (host,) = stages.pool.alive.values()
     assert (host.worked, host.busy(3.0)) == (0.0, 3.0)
-    stages.agenda.run(9.0)
+    stages.events.run(9.0)
     assert (host.worked, host.busy(9.0)) == (4.0, 4.0)
 
 
@@ -169,5 +169,5 @@ def test_tasks_are_spread_over_executors_at_random() -> None:
     stages = Stages(10)
     for i in range(40):
         stages.run(i, [0.1], at=float(i))
-    stages.agenda.run(100.0)
+    stages.events.run(100.0)
     assert all(host.completed for host in stages.pool.alive.values())

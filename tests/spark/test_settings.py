@@ -17,7 +17,7 @@ import penstock
 from penstock.core.errors import InputError
 from penstock.core.guards import Blackout, Guards
 from penstock.policies import DECIDING
-from penstock.spark.settings.keys import KEYS, PRODUCTION, reference
+from penstock.spark.settings.keys import KEYS, PRODUCTION, SPARK
 from penstock.spark.settings.settings import OTHERS, Settings, load
 from tests.fakes.shell import Shell
 
@@ -266,9 +266,14 @@ def test_every_guard_has_a_key() -> None:
 
 def test_the_documentation_names_every_key_as_the_code_does() -> None:
     text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert reference() in text, (
-        "docs/configuration.md: put penstock.spark.settings.keys.reference()"
-    )
+    rows = [
+        f"| `{key.name}` | {key.shown(key.default)} | {key.text} | `{key.variable}` "
+        f"| `{SPARK}{key.name}` |"
+        for key in KEYS.values()
+    ]
+    head = ["| key | default | meaning | environment | Spark |", "|---|---|---|---|---|"]
+    table = "\n".join([*head, *rows])
+    assert table in text, f"put this table into docs/configuration.md:\n{table}"
 
 
 @pytest.fixture

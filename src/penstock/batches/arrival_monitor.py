@@ -153,7 +153,7 @@ class BatchArrivals:
         self.monitor.add_count(begin, end, int(arrivals))
 
 
-class ArrivalBook:
+class ArrivalLog:
     """The newest arrivals of every query that runs, by run id; what it costs itself."""
 
     def __init__(self) -> None:

@@ -54,7 +54,7 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class BatchWork:
     """What batches read (``rows``) and cost (``busy`` executor-seconds), oldest first.
 
     ``recent`` of them, the last ones, are those of the window.
@@ -103,16 +103,16 @@ def total(values: Sequence[float | None]) -> float | None:
     return sum(known) if values and len(known) == len(values) else None
 
 
-def ledger_of(
+def batch_work(
     batches: Sequence[Batch],
     stages: Mapping[int, Sequence[Stage]],
     *,
     recent: int,
     cores: int,
     source: int | None = None,
-) -> Ledger:
+) -> BatchWork:
     """Batches and some of their stages; rows of one source, or of all."""
-    return Ledger(
+    return BatchWork(
         rows=[b.rows if source is None else b.inputs[source].rows for b in batches],
         busy=[
             0.0 if b.idle else sum(s.busy for s in stages.get(b.id, ())) / cores for b in batches
@@ -140,9 +140,9 @@ def works_of(
     for role, name in zip(roles, names_of(roles, state), strict=True):
         # Its own source tells how much a stage has to do, else all of them together.
         own = role.source if sources == len(demand.rates) else None
-        ledger = ledger_of(batches, role.stages, recent=recent, cores=cores, source=own)
+        done = batch_work(batches, role.stages, recent=recent, cores=cores, source=own)
         mine = [s for batch, some in role.stages.items() if batch in window for s in some]
-        records, per_row = _records(role, mine, ledger, alone=own is not None or sources == 1)
+        records, per_row = _records(role, mine, done, alone=own is not None or sources == 1)
         written = sum(s.write_records for s in mine)
         upstream = upstream_of(records, unread) if role.source is None else ()
         unread = {u: n for u, n in unread.items() if u not in upstream} | {name: float(written)}
@@ -155,11 +155,11 @@ def works_of(
                 upstream=upstream,
                 stateful=bool(state) and not reads,
                 tasks=max(s.tasks for some in role.stages.values() for s in some),
-                busy=ledger.recent_busy,
+                busy=done.recent_busy,
                 cpu=sum(s.cpu_time for s in mine),
                 records_in=records,
                 records_out=None if role is roles[-1] else written,
-                service_rate=ledger.service_rate(expected, per_row),
+                service_rate=done.service_rate(expected, per_row),
                 offered_rate=rate * per_row if reads and rate is not None else None,
                 lag=lag * per_row if reads and lag is not None else None,
             )
@@ -168,13 +168,13 @@ def works_of(
 
 
 def _records(
-    role: Role, stages: Sequence[Stage], ledger: Ledger, *, alone: bool
+    role: Role, stages: Sequence[Stage], done: BatchWork, *, alone: bool
 ) -> tuple[int, float]:
-    """Records that a stage read during the window, and per row of its ledger.
+    """Records that a stage read during the window, and per row of its batches.
 
-    Where it alone reads what the ledger counts, the progress tells, whatever was read twice.
+    Where it alone reads what the rows count, the progress tells, whatever was read twice.
     """
-    rows = ledger.recent_rows
+    rows = done.recent_rows
     if role.source is None:
         records = sum(s.read_records for s in stages)
     else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from penstock.batches.batch_cost import HISTORY
 from penstock.batches.latency import Intake, intakes_of, latency_of
 from penstock.batches.partitions import PartitionLog, Partitions
-from penstock.batches.stage_work import Demand, Ledger, Work, ledger_of, total, works_of
+from penstock.batches.stage_work import BatchWork, Demand, Work, batch_work, total, works_of
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Source, Stage
 from penstock.core.model import QuerySeen, SourceSeen
@@ -112,7 +112,7 @@ def query_window(
         interval=(chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None,
     )
     told = batches[-max(HISTORY, len(recent)) :]
-    whole = ledger_of(told, by_batch, recent=len(recent), cores=cores)
+    whole = batch_work(told, by_batch, recent=len(recent), cores=cores)
     latency = latency_of([i.waits(first) for i in intakes])
     seen = _seen(recent, demand, whole, recent[-1].end - start)
     return QueryWindow(
@@ -169,7 +169,7 @@ def _unbroken(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -
     return batches[unknown[-1] + 1 :] if unknown and stages else batches
 
 
-def _seen(recent: Sequence[Batch], demand: Demand, whole: Ledger, span: float) -> QuerySeen:
+def _seen(recent: Sequence[Batch], demand: Demand, whole: BatchWork, span: float) -> QuerySeen:
     rows = sum(b.rows for b in recent)
     worked = [b for b in recent if b.rows] or [b for b in recent if not b.idle]
     last = recent[-1]
@@ -216,7 +216,7 @@ def _lag_seconds(intakes: Sequence[Intake], demand: Demand) -> float | None:
 
 
 def _phases(
-    before: Batch | None, recent: Sequence[Batch], whole: Ledger, intakes: Sequence[Intake]
+    before: Batch | None, recent: Sequence[Batch], whole: BatchWork, intakes: Sequence[Intake]
 ) -> tuple[Phase, ...]:
     """Each batch and the time before it, in which what the one before left behind waits."""
     busy = whole.busy[-len(recent) :]

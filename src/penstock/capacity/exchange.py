@@ -84,7 +84,7 @@ class Exchange:
         rate, spread, few = self.modelled(layout)
         off, left = self._off(layout)
         rate *= math.exp(off)
-        work, exchange = self.lane(layout)[1] * left**2, spread * left**2
+        work, exchange = self.slot_seconds(layout)[1] * left**2, spread * left**2
         width = errors_wide(self.freedom) * rate
         return Expected(
             rate=rate,
@@ -92,7 +92,7 @@ class Exchange:
             doubt=width * math.sqrt(exchange),
         )
 
-    def lane(self, layout: Layout) -> tuple[float, float]:
+    def slot_seconds(self, layout: Layout) -> tuple[float, float]:
         """l, and its variance as a share."""
         rows = [work_row(layout, host=False)] if layout.slots > layout.hosts else []
         rows += [work_row(layout, host=True)] if layout.hosts else []
@@ -102,7 +102,7 @@ class Exchange:
 
     def modelled(self, layout: Layout) -> tuple[float, float, float]:
         """Records/s; as shares their variance and the noise of a reading that exchanges cause."""
-        seconds, _ = self.lane(layout)
+        seconds, _ = self.slot_seconds(layout)
         if self.weights is None or not layout.exchange:
             return 1.0 / seconds, 0.0, 0.0
         ratios = exchange_ratios(layout, float(self.work[0]), seconds)
@@ -134,8 +134,8 @@ def waiting_row(layout: Layout) -> Floats:
     return np.array([1.0, layout.most * layout.delay])
 
 
-def exchange_ratios(layout: Layout, work: float, lane: float) -> Floats:
+def exchange_ratios(layout: Layout, work: float, slot: float) -> Floats:
     """Z / l for every δ of ``DIVIDED`` (rows) and ln(θ/w) of ``GRID`` (columns)."""
     parts = 1.0 - DIVIDED + DIVIDED * layout.most / USUAL_SHARE
-    ratios: Floats = np.outer(parts * (work * layout.exchange / lane), np.exp(GRID))
+    ratios: Floats = np.outer(parts * (work * layout.exchange / slot), np.exp(GRID))
     return ratios

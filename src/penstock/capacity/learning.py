@@ -87,22 +87,22 @@ def _learnt(readings: tuple[Reading, ...], stateful: bool) -> Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Full:
-    """A reading of a full pool: ``busy`` seconds per record that its busiest slot worked, ``lane``
+    """A reading of a full pool: ``busy`` seconds per record that its busiest slot worked, ``slot``
     those in steps which did not wait for an exchange."""
 
     reading: Reading
     busy: float
-    lane: float
+    slot: float
 
     @classmethod
     def of(cls, r: Reading, model: Exchange) -> _Full:
         seconds = 1.0 / r.rate
-        busy = model.lane(r.layout)[0] if r.busiest is None else r.busiest * seconds
-        lane = seconds
+        busy = model.slot_seconds(r.layout)[0] if r.busiest is None else r.busiest * seconds
+        slot = seconds
         if model.weights is not None and r.waits is not None and r.layout.exchange:
             longer, later = _stretches()
-            lane /= float(np.interp(r.waits, later, longer))
-        return cls(reading=r, busy=busy, lane=max(lane, busy))
+            slot /= float(np.interp(r.waits, later, longer))
+        return cls(reading=r, busy=busy, slot=max(slot, busy))
 
 
 @lru_cache(maxsize=1)
@@ -158,7 +158,7 @@ def _waiting(full: Sequence[_Full], work: float) -> Floats:
     """z, ρ ≥ 0 of the time in which the busiest slot did not work, as a share of all time."""
     rates = np.array([f.reading.rate for f in full])
     rows = np.array([waiting_row(f.reading.layout) for f in full]) * rates[:, None]
-    idle = np.array([f.lane - f.busy for f in full]) * rates
+    idle = np.array([f.slot - f.busy for f in full]) * rates
     told = np.array([f.reading.count * (1.0 - (f.reading.waits or 0.0)) for f in full])
     scale = np.sqrt(np.maximum(told, LEAST)) / NOISE
     part = work * float(np.mean([f.reading.layout.most for f in full]))
@@ -189,11 +189,11 @@ def _exchange(full: Sequence[_Full], model: Exchange) -> Floats:
         r = f.reading
         if not r.layout.exchange:
             continue
-        lane = f.busy + float(waiting_row(r.layout) @ model.waiting)
-        ratios = exchange_ratios(r.layout, float(model.work[0]), lane)
+        slot = f.busy + float(waiting_row(r.layout) @ model.waiting)
+        ratios = exchange_ratios(r.layout, float(model.work[0]), slot)
         longer, later = stretched(ratios)
         late = np.clip(later, LEAST, MOST)
-        off = math.log(1.0 / (r.rate * lane)) - np.log(longer)
+        off = math.log(1.0 / (r.rate * slot)) - np.log(longer)
         squares = NOISE**2 + (EXCHANGE_NOISE * late) ** 2
         score -= r.count * (off**2 / squares + np.log(squares)) / 2.0
         if r.waits is not None:

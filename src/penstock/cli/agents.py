@@ -274,7 +274,7 @@ class AgentsView:
 
 def records_table(outcome: PipelineRunResult) -> Table:
     """What became of the records."""
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table("Records", "duplicated: came to the sink again, and were dropped there")
     names = ("emitted", "expected", "delivered", "lost", "duplicated", "unexpected")
@@ -286,7 +286,7 @@ def records_table(outcome: PipelineRunResult) -> Table:
 
 def operators_table(outcome: PipelineRunResult, pipeline: Pipeline) -> Table:
     """Instances over time, per operator."""
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table("Instances", "ideal: of most, highest load / (ratio · capacity)")
     table.add_column("operator")
@@ -313,7 +313,7 @@ def operators_table(outcome: PipelineRunResult, pipeline: Pipeline) -> Table:
 
 def protocol_table(outcome: PipelineRunResult) -> Table:
     """What instances did and said."""
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     counts = outcome.counts
     table = plain_table("Protocol")

@@ -232,11 +232,6 @@ class CellRun:
     trace: Trace | None = None
 
 
-def run_cell(cell: Cell, seed: int, *, journal: Path | None = None, trace: bool = False) -> CellRun:
-    """Run a cell once, on whatever it runs on; see ``Cell.run``."""
-    return cell.run(seed, journal=journal, trace=trace)
-
-
 THESIS_PEAK = 2.2e6  # records/s: query 1's, which the thesis's other workloads were made for
 _RATES: Mapping[str, tuple[str, ...]] = {
     "random": ("start", "change", "maximum"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock import __version__
 from penstock.comparison import runner
-from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.cell import Cell
 from penstock.comparison.experiment import Experiment
 from penstock.comparison.results import ReadCell, Results
 from penstock.comparison.runner import Progress, Way
@@ -229,7 +229,7 @@ def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> 
     """
     step = max(1, len(cells) // SAMPLES)
     sampled = cells[::step][:SAMPLES]
-    run_cell(sampled[0], 0)  # load and compile
+    sampled[0].run(0)  # load and compile
     cost = {cell.key: _timed(cell) / cell.minutes for cell in sampled}
     per_minute = sum(cost.values()) / len(cost)
     total = per_minute * sum(cell.minutes for cell in cells) * seeds
@@ -239,5 +239,5 @@ def estimate_seconds(cells: Sequence[Cell], seeds: int, workers: int | None) -> 
 
 def _timed(cell: Cell) -> float:
     start = time.perf_counter()
-    run_cell(cell, 0)
+    cell.run(0)
     return time.perf_counter() - start

@@ -15,7 +15,8 @@ from penstock.core.codec import to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
 from penstock.report import units
-from penstock.report.bench_tables import COMPARED, Against, Figure, Group, Row, Versus
+from penstock.report.bench_tables import COMPARED, Against, Group, Row
+from penstock.report.statistics import Estimate
 
 ORACLE = {  # the oracle's figures, by the score that they stand beside
     "slots_mean": "oracle_slots_mean",
@@ -67,7 +68,7 @@ def _group(results: Results, cells: Sequence[Cell], title: str, base: str | None
             key=cell.key,
             label=policy_label(cell),
             figures={
-                name: _figure(results, cell.key, name)
+                name: results.estimate(cell.key, name)
                 for name in results.names(cell.key)
                 if results.measured(cell.key, name)
             },
@@ -75,8 +76,8 @@ def _group(results: Results, cells: Sequence[Cell], title: str, base: str | None
         )
         for cell in cells
     ]
-    oracle = {name: _figure(results, cells[0].key, own) for name, own in ORACLE.items()}
-    oracle |= {name: Figure(mean=0.0) for name in _NOTHING}
+    oracle = {name: results.estimate(cells[0].key, own) for name, own in ORACLE.items()}
+    oracle |= {name: Estimate(mean=0.0, half_width=None, count=1) for name in _NOTHING}
     first = base_of(cells, base)
     return Group(
         title=title,
@@ -97,11 +98,6 @@ def _front(results: Results, cells: Sequence[Cell]) -> set[str]:
     return {key for key, is_best in zip(keys, best, strict=True) if is_best}
 
 
-def _figure(results: Results, key: str, score: str) -> Figure:
-    estimate = results.estimate(key, score)
-    return Figure(mean=estimate.mean, half_width=estimate.half_width)
-
-
 def base_of(cells: Sequence[Cell], base: str | None) -> Cell:
     """The cell that others are compared with, by its label, policy or key; else the first."""
     if base is None:
@@ -114,13 +110,11 @@ def base_of(cells: Sequence[Cell], base: str | None) -> Cell:
 
 
 def _against(results: Results, cell: Cell, base: Cell) -> Against:
-    differences = {}
-    for score in (*COMPARED, "slot_seconds", "slo_seconds"):
-        if results.measured(cell.key, score) and results.measured(base.key, score):
-            d = results.paired(cell.key, base.key, score)
-            differences[score] = Versus(
-                mean=d.mean, half_width=d.half_width, verdict=d.verdict, relative=d.relative
-            )
+    differences = {
+        score: results.paired(cell.key, base.key, score)
+        for score in (*COMPARED, "slot_seconds", "slo_seconds")
+        if results.measured(cell.key, score) and results.measured(base.key, score)
+    }
     return Against(label=policy_label(cell), differences=differences)
 
 

@@ -48,23 +48,23 @@ class Recording:
     def __init__(self, journal: Path | None, header: Header) -> None:
         self.actions = Actions()
         self._path = journal
-        self._book: Journal | None = None
+        self._journal: Journal | None = None
         if journal is not None:
-            self._book = Journal(journal.with_name(journal.name + ".part"), header)
+            self._journal = Journal(journal.with_name(journal.name + ".part"), header)
 
     def __call__(self, decision: Decision, state: State) -> None:
         """Write one decision down."""
         if decision.applied:
             self.actions.add(decision)
-        if self._book is not None:
-            self._book.record(decision, state)
+        if self._journal is not None:
+            self._journal.record(decision, state)
 
     def close(self) -> None:
         """Write no more."""
-        if self._book is not None:
-            self._book.close()
+        if self._journal is not None:
+            self._journal.close()
 
     def keep(self) -> None:
         """Give the journal its name."""
-        if self._book is not None and self._path is not None:
-            self._book.path.replace(self._path)
+        if self._journal is not None and self._path is not None:
+            self._journal.path.replace(self._path)

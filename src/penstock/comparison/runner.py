@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from penstock import __version__
 from penstock.comparison import trace as traces
-from penstock.comparison.cell import Cell, run_cell
+from penstock.comparison.cell import Cell
 from penstock.comparison.processes import spread, stopping
 from penstock.comparison.results import SCORES, TRACES, Results, read_cells, read_scores
 from penstock.comparison.scores import Scores
@@ -62,7 +62,7 @@ def run(
     *,
     workers: int | None = None,
     way: Way | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total: None,
     journals: bool = False,
     traces: bool = True,
 ) -> Results:
@@ -79,28 +79,23 @@ def run(
     total = len(cells) * len(seeds)
     tasks = _tasks(cells, seeds, done, folder, workers, journals=journals, traces=traces)
     left = sum(len(task.cells) for task in tasks)
-    report = progress or (lambda finished, total: None)
-    report(total - left, total)
+    progress(total - left, total)
     finished = total - left
-    with Book(folder / SCORES) as book:
+    with ScoresFile(folder / SCORES) as file:
 
         def add(rows: Done) -> None:
             nonlocal finished
             for key, seed, scores in rows:
                 if (key, seed) not in done:  # a run that was repeated after a failure counts once
                     done.add((key, seed))
-                    book.add(key, seed, scores)
+                    file.add(key, seed, scores)
                     finished += 1
-            report(finished, total)
+            progress(finished, total)
 
-        useful = workers or useful_workers(left, slow=cells[0].slow)
-        way = way or _way(min(useful, len(tasks)))
+        useful = min(workers or useful_workers(left, slow=cells[0].slow), len(tasks))
+        way = way or (partial(_in_processes, useful) if useful > 1 else _in_turn)
         way(tasks, add)
     return Results.load(folder, read=type(cells[0]).from_dict)
-
-
-def _way(workers: int) -> Way:
-    return partial(_in_processes, workers) if workers > 1 else _in_turn
 
 
 def check(cells: Sequence[Cell], seeds: Sequence[int], workers: int | None = None) -> None:
@@ -206,7 +201,7 @@ def run_one(task: Task, cell: Cell) -> Scores:
     """Run one cell of a task; an error names the run."""
     journal = task.folder / JOURNALS / f"{cell.key}.jsonl" if task.journals else None
     try:
-        outcome = run_cell(cell, task.seed, journal=journal, trace=task.traces)
+        outcome = cell.run(task.seed, journal=journal, trace=task.traces)
     except PenstockError:
         raise
     except Exception as error:
@@ -240,7 +235,7 @@ def useful_workers(runs: int, *, slow: bool = False) -> int:
     return max(1, min(cores(), runs // (SLOW_PER_WORKER if slow else RUNS_PER_WORKER)))
 
 
-class Book:
+class ScoresFile:
     """``scores.jsonl`` being written; a line torn by a crash is cut off first."""
 
     def __init__(self, path: Path) -> None:
@@ -256,7 +251,7 @@ class Book:
         self._file.write(line.encode())
         self._file.flush()
 
-    def __enter__(self) -> Book:
+    def __enter__(self) -> ScoresFile:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,15 +15,13 @@ from penstock.decentralized.protocol import ScalingProtocol
 from penstock.decentralized.steps import PLACES, Course, Recorder, Setup
 
 WORKING = ("active", "duplicating", "leaving")
-Post = list[tuple[Address, Address, Message]]
+Messages = list[tuple[Address, Address, Message]]
 """Senders, receivers and messages, in the order of sending."""
 
 
-def simulate(
-    setup: Setup, load: Floats, seed: int, protocol: ScalingProtocol | None = None
-) -> Course:
+def simulate(setup: Setup, load: Floats, seed: int) -> Course:
     """A course of as many steps as the load has; every message is sent and received."""
-    engine = _Engine(setup, load, seed, protocol or ScalingProtocol())
+    engine = _Engine(setup, load, seed)
     for step in range(len(load)):
         engine.advance(step)
     return engine.recorder.course()
@@ -32,9 +30,9 @@ def simulate(
 class _Engine:
     """All instances, and the messages under way."""
 
-    def __init__(self, setup: Setup, load: Floats, seed: int, protocol: ScalingProtocol) -> None:
+    def __init__(self, setup: Setup, load: Floats, seed: int) -> None:
         self.setup = setup
-        self.protocol = protocol
+        self.protocol = ScalingProtocol()
         self.recorder = Recorder(setup, load)
         self.names = [f"O{number}." for number in range(1, setup.operators + 1)]
         self.number = {name: number for number, name in enumerate(self.names)}
@@ -46,19 +44,19 @@ class _Engine:
             for address in self.instances
         }
         self.salts = {name: salt(seed, number) for name, number in self.number.items()}
-        self.post: Post = []
+        self.sent: Messages = []
 
     def advance(self, step: int) -> None:
         """One step, in the order that ``steps`` describes."""
         counts = self.recorder.counts
-        arrived, self.post = self.post, []
+        arrived, self.sent = self.sent, []
         self._receive(arrived, step)
         known = [self._known(number) for number in range(self.setup.operators)]
         counts["known"][step] = known
         for instance in self.instances.values():
             if instance.phase in WORKING:
                 counts["instances"][step, self.number[instance.address.operator]] += 1
-        first: Post = []
+        first: Messages = []
         for address, change in self._decisions(step, known):
             sends = self._begin(address, change, step)
             first += [(address, to, message) for to, message in sends]
@@ -102,10 +100,10 @@ class _Engine:
         self.recorder.counts["grown"][step, number] += change
         return sends
 
-    def _receive(self, post: Post, step: int) -> None:
+    def _receive(self, arrived: Messages, step: int) -> None:
         """Every message in order; each counts for the operator whose scaling it belongs to."""
         counts = self.recorder.counts["messages"][step]
-        for sender, to, message in post:
+        for sender, to, message in arrived:
             acted = to if isinstance(message, DuplicationAck | DeletionAck) else sender
             counts[self.number[acted.operator]] += 1
             before = self.instances[to]
@@ -115,4 +113,4 @@ class _Engine:
                 del self.instances[to], self.begun[to]
             elif before.phase == "inactive" and after.phase == "active":
                 self.begun[to] = step
-            self.post += [(to, receiver, answer) for receiver, answer in sends]
+            self.sent += [(to, receiver, answer) for receiver, answer in sends]

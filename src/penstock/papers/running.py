@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from penstock.comparison.processes import Stopped, leave_if_stopping, spread
 from penstock.comparison.results import SCORES, read_scores
-from penstock.comparison.runner import Book, cores
+from penstock.comparison.runner import ScoresFile, cores
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, PenstockError
 from penstock.report.statistics import Difference, Estimate, estimate, paired
@@ -139,11 +139,11 @@ class RunFolder:
         total = sum(map(len, groups))
         finished = total - sum(map(len, left))
         self.progress("runs", finished, total)
-        with Book(self.path / SCORES) as book:
+        with ScoresFile(self.path / SCORES) as file:
 
             def keep(outcome: Outcome) -> None:
                 nonlocal finished
-                book.add(outcome.key, outcome.seed, to_json(outcome))
+                file.add(outcome.key, outcome.seed, to_json(outcome))
                 finished += 1
                 self.progress("runs", finished, total)
 

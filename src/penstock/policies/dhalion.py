@@ -9,7 +9,12 @@ from typing import TypedDict
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
 from penstock.policies.signals.backlog import PERIOD, Lags, lag_rate, remember_lag
-from penstock.policies.signals.bottleneck import BACKPRESSURED, backpressure_of, bottlenecks
+from penstock.policies.signals.bottleneck import (
+    BACK_PRESSURE_NOT_MEASURED,
+    BACKPRESSURED,
+    backpressure_of,
+    bottlenecks,
+)
 from penstock.policies.signals.reason import listed
 
 MOST_BACKPRESSURE = 0.9  # of an operator's time; so no action does more than × 10
@@ -78,10 +83,7 @@ class Dhalion:
         after: Memory = {"lags": lags}
         held = backpressure_of(seen)
         if held is None:
-            return Proposal(
-                reason="no change: back pressure not measured everywhere",
-                term="back-pressure-not-measured",
-            ), after
+            return BACK_PRESSURE_NOT_MEASURED, after
         worst = max(held, key=lambda name: held[name])
         rate = lag_rate(seen, lags, self.period)
         if held[worst] > self.backpressured:

@@ -9,6 +9,8 @@ from typing import TypedDict
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
 from penstock.policies.signals.backlog import (
+    RESCALE_UNDER_WAY,
+    SOURCES_NOT_MEASURED,
     Backlog,
     backlog_of,
     consumed_rate,
@@ -16,8 +18,12 @@ from penstock.policies.signals.backlog import (
     smoothed,
     stopped,
 )
-from penstock.policies.signals.bottleneck import BACKPRESSURED, backpressure_of
-from penstock.policies.signals.catch_up import Move, Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.bottleneck import (
+    BACK_PRESSURE_NOT_MEASURED,
+    BACKPRESSURED,
+    backpressure_of,
+)
+from penstock.policies.signals.catch_up import Move, Waste, check_pace, move_of, no_waste
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, learn, load_of, saturated, steadied
 from penstock.policies.signals.reason import listed
@@ -73,13 +79,7 @@ class DhalionPlus:
             value = getattr(self, name)
             if not 0 <= value < 1:
                 raise InputError(f"dhalion+: {name} = {value} must be in [0, 1)")
-        check_pace(
-            "dhalion+",
-            catch_up=self.catch_up,
-            pay_back=self.pay_back,
-            calm=self.calm,
-            downtime=self.downtime,
-        )
+        check_pace("dhalion+", self)
 
     def start(self, seed: int) -> Memory:
         """Nothing learned yet."""
@@ -99,27 +99,18 @@ class DhalionPlus:
             "waste": memory["waste"],
         }
         if held is None:
-            return Proposal(
-                reason="no change: back pressure not measured everywhere",
-                term="back-pressure-not-measured",
-            ), after
+            return BACK_PRESSURE_NOT_MEASURED, after
         if stopped(seen):  # rates count the whole window, shares of time only what was up
-            return Proposal(
-                reason="no change: a rescale was under way in this window", term="rescale"
-            ), after
+            return RESCALE_UNDER_WAY, after
         if backlog is None:
-            return Proposal(
-                reason="no change: rates or lag of the sources not measured",
-                term="sources-not-measured",
-            ), after
+            return SOURCES_NOT_MEASURED, after
         load = load_of(demand_of(steadied(seen, learned)), cost, scale)
         if not load:
             return Proposal(
                 reason="no change: busy time or demand not measured", term="demand-not-measured"
             ), after
-        pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, 1.0 / self.target)
-        move = pace.move(seen, load, spare, backlog, memory["waste"])
+        move = move_of(self, seen, load, spare, backlog, memory["waste"])
         after["waste"] = move.waste
         return self._treated(seen, move, self._symptom(seen, held, backlog)), after
 
@@ -167,7 +158,7 @@ class DhalionPlus:
             return f"{worst} is back-pressured {held[worst]:.0%} of its time"
         if backlog.seconds > self.calm:
             return lag_words(backlog)
-        taken = consumed_rate(seen)
+        taken = consumed_rate(seen, seen.pipeline.sources)
         if taken is not None and backlog.rate - taken > self.growth * backlog.rate:
             return f"lag grows by {backlog.rate - taken:,.0f}/s"
         return None

@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.signals.backlog import backlog_of, smoothed
-from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.backlog import SOURCES_NOT_MEASURED, backlog_of, smoothed
+from penstock.policies.signals.catch_up import Waste, check_pace, move_of, no_waste
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, learn, load_of, steadied
 from penstock.policies.signals.windows import Samples
@@ -50,13 +50,7 @@ class DS2Plus:
 
     def __post_init__(self) -> None:
         check_sizing("ds2+", self.over_provisioning, self.busy_ceiling)
-        check_pace(
-            "ds2+",
-            catch_up=self.catch_up,
-            pay_back=self.pay_back,
-            calm=self.calm,
-            downtime=self.downtime,
-        )
+        check_pace("ds2+", self)
 
     def start(self, seed: int) -> Memory:
         """Nothing learned yet."""
@@ -69,18 +63,14 @@ class DS2Plus:
         backlog, offered, scale = smoothed(waiting, memory["offered"], seen.time)
         after: Memory = {"learned": learned, "offered": offered, "waste": memory["waste"]}
         if backlog is None:
-            return Proposal(
-                reason="no change: rates or lag of the sources not measured",
-                term="sources-not-measured",
-            ), after
+            return SOURCES_NOT_MEASURED, after
         load = busy_slots(steadied(seen, learned, self.busy_ceiling), scale)
         if not load:
             return Proposal(
                 reason="no change: demand or service rate not measured", term="demand-not-measured"
             ), after
-        pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, self.over_provisioning)
-        move = pace.move(seen, load, spare, backlog, memory["waste"])
+        move = move_of(self, seen, load, spare, backlog, memory["waste"])
         after["waste"] = move.waste
         return Proposal(needs=move.needs, reason=move.why, term=move.term), after
 

@@ -8,8 +8,14 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
-from penstock.policies.signals.backlog import backlog_of, smoothed, stopped
-from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.backlog import (
+    RESCALE_UNDER_WAY,
+    SOURCES_NOT_MEASURED,
+    backlog_of,
+    smoothed,
+    stopped,
+)
+from penstock.policies.signals.catch_up import Waste, check_pace, move_of, no_waste
 from penstock.policies.signals.cpu import pool_cpu
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, blend, learn, load_of, saturated, steadied
@@ -61,13 +67,7 @@ class HpaPlus:
             value = getattr(self, name)
             if not 0 < value <= 1:
                 raise InputError(f"hpa+: {name} = {value} must be in (0, 1]")
-        check_pace(
-            "hpa+",
-            catch_up=self.catch_up,
-            pay_back=self.pay_back,
-            calm=self.calm,
-            downtime=self.downtime,
-        )
+        check_pace("hpa+", self)
 
     def start(self, seed: int) -> Memory:
         """Nothing learned yet."""
@@ -88,14 +88,9 @@ class HpaPlus:
             "waste": memory["waste"],
         }
         if stopped(seen):  # rates count the whole window, shares of time only what was up
-            return Proposal(
-                reason="no change: a rescale was under way in this window", term="rescale"
-            ), after
+            return RESCALE_UNDER_WAY, after
         if backlog is None:
-            return Proposal(
-                reason="no change: rates or lag of the sources not measured",
-                term="sources-not-measured",
-            ), after
+            return SOURCES_NOT_MEASURED, after
         demand = demand_of(steadied(seen, learned))
         known = {name: rate for name, rate in demand.items() if name in spare}
         load = load_of(known, cost, scale)
@@ -103,8 +98,7 @@ class HpaPlus:
             return Proposal(
                 reason="no change: CPU or demand not measured", term="demand-not-measured"
             ), after
-        pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
-        move = pace.move(seen, load, spare, backlog, memory["waste"])
+        move = move_of(self, seen, load, spare, backlog, memory["waste"])
         after["waste"] = move.waste
         return Proposal(needs=move.needs, reason=move.why, term=move.term), after
 

@@ -111,7 +111,8 @@ class HpaVarga:
 
     def _growth(self, seen: Snapshot, lags: Lags) -> float | None:
         """1 + lag'/consumed while the lag grows, else 0; ``None`` if that is not known."""
-        rate, consumed = lag_rate(seen, lags, self.period), consumed_rate(seen)
+        rate = lag_rate(seen, lags, self.period)
+        consumed = consumed_rate(seen, seen.pipeline.sources)
         if rate is None or consumed is None:
             return None
         if rate <= (DEPLOYED_LAG_RATE if self.strict else self.lag_rate):

@@ -9,8 +9,8 @@ from typing import TypedDict
 from penstock.core.errors import InputError
 from penstock.core.model import Proposal, Snapshot
 from penstock.policies.ds2_plus import busy_slots, check_sizing
-from penstock.policies.signals.backlog import backlog_of
-from penstock.policies.signals.catch_up import Pace, Waste, check_pace, no_waste
+from penstock.policies.signals.backlog import SOURCES_NOT_MEASURED, backlog_of
+from penstock.policies.signals.catch_up import Waste, check_pace, move_of, no_waste
 from penstock.policies.signals.learned import Learned, learn, steadied
 from penstock.policies.signals.windows import Samples, remember
 
@@ -51,13 +51,7 @@ class Proactive:
         if not (math.isfinite(self.horizon) and self.horizon > 0):
             raise InputError(f"proactive: horizon = {self.horizon} s must be above 0")
         check_sizing("proactive", self.over_provisioning, self.busy_ceiling)
-        check_pace(
-            "proactive",
-            catch_up=self.catch_up,
-            pay_back=self.pay_back,
-            calm=self.calm,
-            downtime=self.downtime,
-        )
+        check_pace("proactive", self)
 
     def start(self, seed: int) -> Memory:
         """Nothing learned yet."""
@@ -73,10 +67,7 @@ class Proactive:
         after: Memory = {**memory, "learned": learned}
         backlog = backlog_of(seen, downtime=self.downtime, calm=self.calm)
         if backlog is None:
-            return Proposal(
-                reason="no change: rates or lag of the sources not measured",
-                term="sources-not-measured",
-            ), after
+            return SOURCES_NOT_MEASURED, after
         ahead, after["outlook"] = look_ahead(
             memory["outlook"], seen.time, backlog.rate, self.horizon
         )
@@ -87,10 +78,9 @@ class Proactive:
             return Proposal(
                 reason="no change: demand or service rate not measured", term="demand-not-measured"
             ), after
-        pace = Pace(catch_up=self.catch_up, pay_back=self.pay_back, calm=self.calm)
         spare = dict.fromkeys(load, self.over_provisioning)
         expected = replace(backlog, rate=mean)
-        move = pace.move(seen, load, spare, expected, memory["waste"])
+        move = move_of(self, seen, load, spare, expected, memory["waste"])
         after["waste"] = move.waste
         words = f"{mean:,.0f}/s expected in the next {self.horizon:.0f} s, {ahead.now:,.0f}/s now"
         reason = f"{move.why}; {words}"

@@ -40,11 +40,6 @@ class Intervals:
             raise InputError("all inter-arrival times are 0: the arrivals' clock is too coarse")
         object.__setattr__(self, "values", array)
 
-    @classmethod
-    def of_times(cls, times: npt.ArrayLike) -> Intervals:
-        """From the times of arrivals in order."""
-        return cls(np.diff(np.asarray(times, dtype=np.float64)))
-
     def __len__(self) -> int:
         return len(self.values)
 

@@ -116,12 +116,6 @@ class MarkovianArrivalProcess:
         rho = products / (self.moment(2) - self.mean**2)
         return np.where(wanted == 0, 1.0, rho[places].reshape(wanted.shape))
 
-    def joint_moment(self, k: int, l: int) -> float:  # noqa: E741
-        """E[X_0·X_k·X_(k+l)], which the autocorrelation does not tell."""
-        step = np.linalg.matrix_power
-        row = self.at_arrivals @ self._inverse @ step(self.embedded, k) @ self._inverse
-        return float(row @ step(self.embedded, l) @ self._inverse.sum(axis=1))
-
     def dispersion(self) -> float:
         """Limit of Var[N(t)]/E[N(t)], the index of dispersion of counts; 1 for a Poisson process.
 
@@ -145,14 +139,6 @@ class MarkovianArrivalProcess:
         if not 0.0 < keep <= 1.0:
             raise InputError(f"the share {keep} of arrivals to keep must be in (0, 1]")
         return MarkovianArrivalProcess(self.D0 + (1.0 - keep) * self.D1, keep * self.D1)
-
-    def superposed(self, other: MarkovianArrivalProcess) -> MarkovianArrivalProcess:
-        """The arrivals of two independent processes together: Kronecker sums."""
-        mine, theirs = np.eye(self.order), np.eye(other.order)
-        return MarkovianArrivalProcess(
-            kron(self.D0, theirs) + kron(mine, other.D0),
-            kron(self.D1, theirs) + kron(mine, other.D1),
-        )
 
     def composed(self, other: MarkovianArrivalProcess) -> MarkovianArrivalProcess:
         """Kronecker product composition: D0 = −D0₁⊗D0₂, D1 = D1₁⊗D1₂.           [casale10]

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from penstock.report import units
-from penstock.report.bench_tables import Figure, Group, Row
+from penstock.report.bench_tables import Group, Row
 from penstock.report.figure import (
     BLUE,
     DPI,
@@ -24,6 +24,7 @@ from penstock.report.figure import (
     new_figure,
     save_figure,
 )
+from penstock.report.statistics import Estimate
 
 PANEL = (7.0, 5.0)  # inches
 ACROSS = 2
@@ -143,7 +144,7 @@ def _frame(
     axes: Axes,
     rows: Sequence[Row],
     heights: Sequence[float],
-    oracle: Figure | None,
+    oracle: Estimate | None,
     logarithmic: bool,
 ) -> None:
     """Room for everything, and at the right for the labels."""

@@ -18,12 +18,12 @@ from penstock.report.bench_tables import (
     FRONT,
     MARK,
     NAMES,
-    Figure,
     Group,
     figure_text,
     versus_text,
 )
 from penstock.report.page import asset, script_json
+from penstock.report.statistics import Estimate
 from penstock.report.table import Styled, Table
 
 # What is shown of every run: score, name, unit, factor.
@@ -170,11 +170,11 @@ def _rows(group: Group) -> Iterable[tuple[str, ...]]:
         yield (Styled((f"{name} ", ""), (unit, "dim")) if unit else name, *texts)
 
 
-def _text(figure: Figure | None, factor: float) -> str:
+def _text(figure: Estimate | None, factor: float) -> str:
     if figure is None:
         return units.UNKNOWN
     half = None if figure.half_width is None else figure.half_width * factor
-    return figure_text(Figure(mean=figure.mean * factor, half_width=half))
+    return figure_text(figure.mean * factor, half)
 
 
 def _against(group: Group) -> str:

@@ -9,18 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.report import units
+from penstock.report.statistics import Difference, Estimate
 from penstock.report.table import Column, Styled, Table
 
 MARK = "*"
 FRONT = f"{MARK} no other policy here has both a lower latency and fewer slots"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """A mean and the half-width of its 95 % interval (``None``: a single seed)."""
-
-    mean: float
-    half_width: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,18 +22,8 @@ class Row:
 
     key: str
     label: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Estimate]
     front: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Versus:
-    """A policy against another one: the mean difference, its half-width, the verdict."""
-
-    mean: float
-    half_width: float | None
-    verdict: str
-    relative: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +31,7 @@ class Against:
     """Differences of one policy from the base of a comparison, by score."""
 
     label: str
-    differences: Mapping[str, Versus]
+    differences: Mapping[str, Difference]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +41,7 @@ class Group:
     title: str
     note: str
     rows: tuple[Row, ...]
-    oracle: Mapping[str, Figure]
+    oracle: Mapping[str, Estimate]
     base: str = ""
     against: tuple[Against, ...] = field(default=())
 
@@ -69,39 +52,37 @@ class Score:
 
     score: str
     name: str
-    text: Callable[[Figure], str]
+    text: Callable[[Estimate], str]
 
 
-def figure_text(figure: Figure) -> str:
-    """A mean and its half-width to the same digit.
+def figure_text(mean: float, half_width: float | None = None) -> str:
+    """A mean and the half-width of its interval to the same digit.
 
-    >>> figure_text(Figure(mean=12.431, half_width=0.26)), figure_text(Figure(mean=612.2))
+    >>> figure_text(12.431, 0.26), figure_text(612.2)
     ('12.4 ±0.3', '612')
     """
-    if not figure.mean and not figure.half_width:
+    if not mean and not half_width:
         return "0"
-    digits = _digits(max(abs(figure.mean), figure.half_width or 0.0))
-    text = f"{figure.mean:.{digits}f}"
-    return text if figure.half_width is None else f"{text} ±{figure.half_width:.{digits}f}"
+    digits = _digits(max(abs(mean), half_width or 0.0))
+    text = f"{mean:.{digits}f}"
+    return text if half_width is None else f"{text} ±{half_width:.{digits}f}"
 
 
-def percent_text(figure: Figure) -> str:
-    """A share as a percentage with its sign."""
-    return f"{100 * figure.mean:+.0f} %".replace("-", "−")
-
-
-def mean_text(figure: Figure) -> str:
-    """The mean alone."""
-    return figure_text(Figure(mean=figure.mean))
+def _interval(figure: Estimate) -> str:
+    return figure_text(figure.mean, figure.half_width)
 
 
 COLUMNS = (
-    Score(score="slots_mean", name="slots", text=figure_text),
-    Score(score="latency_mean", name="latency s", text=figure_text),
-    Score(score="latency_p95", name="p95 s", text=figure_text),
-    Score(score="slo_seconds", name="late s", text=mean_text),
-    Score(score="actions", name="actions", text=figure_text),
-    Score(score="regret", name="regret", text=percent_text),
+    Score(score="slots_mean", name="slots", text=_interval),
+    Score(score="latency_mean", name="latency s", text=_interval),
+    Score(score="latency_p95", name="p95 s", text=_interval),
+    Score(score="slo_seconds", name="late s", text=lambda figure: figure_text(figure.mean)),
+    Score(score="actions", name="actions", text=_interval),
+    Score(
+        score="regret",
+        name="regret",
+        text=lambda figure: f"{100 * figure.mean:+.0f} %".replace("-", "−"),
+    ),
 )
 COMPARED = ("slots_mean", "latency_mean", "latency_p95", "actions")
 NAMES = {column.score: column.name for column in COLUMNS}
@@ -146,7 +127,7 @@ def group_tables(group: Group, *, differences: bool = True) -> list[Table]:
     return [group_table(group), *([against_table(group)] if differences and group.against else [])]
 
 
-def versus_text(difference: Versus | None) -> str:
+def versus_text(difference: Difference | None) -> str:
     """A difference with its sign and half-width; "tie" where the interval holds 0."""
     if difference is None:
         return units.UNKNOWN
@@ -165,11 +146,11 @@ def markdown(groups: Sequence[Group]) -> str:
     )
 
 
-def _cells(figures: Mapping[str, Figure]) -> tuple[str, ...]:
+def _cells(figures: Mapping[str, Estimate]) -> tuple[str, ...]:
     return tuple(_cell(figures, column) for column in COLUMNS)
 
 
-def _cell(figures: Mapping[str, Figure], column: Score) -> str:
+def _cell(figures: Mapping[str, Estimate], column: Score) -> str:
     figure = figures.get(column.score)
     return units.UNKNOWN if figure is None else column.text(figure)
 
@@ -179,6 +160,6 @@ def _digits(value: float) -> int:
     return 0 if size >= 99.5 else 1 if size >= 9.95 else 2
 
 
-def _verdict(difference: Versus | None) -> str:
+def _verdict(difference: Difference | None) -> str:
     text = versus_text(difference)
     return Styled((text, "dim" if text.endswith("tie") else "bold"))

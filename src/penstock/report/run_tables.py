@@ -10,6 +10,7 @@ from penstock.report.series import Tick, guards_of, sizes, ticks_of
 from penstock.report.summary import Spread, Summary
 from penstock.report.table import Column, Span, Styled, Table
 
+LAST = 12  # changes that a terminal shows
 REASON = 120  # characters of a reason that a terminal shows; the journal has it all
 
 
@@ -65,14 +66,13 @@ def summary_table(s: Summary) -> Table:
     )
 
 
-def decisions_table(entries: Sequence[Entry], *, limit: int = 12, changes: bool = True) -> Table:
-    """The last decisions of a run; by default only those that changed or advised something new."""
-    chosen = [t for t in ticks_of(entries) if t.news or not changes]
-    what = "changes" if changes else "decisions"
-    shown = chosen[-limit:] if limit else []
-    first = f"the last {len(shown)} of {len(chosen)} {what}"
+def decisions_table(entries: Sequence[Entry]) -> Table:
+    """The last decisions of a run that changed or advised something new."""
+    changes = [t for t in ticks_of(entries) if t.news]
+    shown = changes[-LAST:]
+    last = f"the last {len(shown)} of " if len(shown) < len(changes) else ""
     return Table(
-        title=first if len(shown) < len(chosen) else f"{len(chosen)} {what}",
+        title=f"{last}{len(changes)} changes",
         header=(
             Column(name="time", right=True),
             Column(name="slots", wrap=True, width=24),

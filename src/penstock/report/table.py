@@ -104,8 +104,6 @@ class Table:
         """For a terminal."""
         from rich.text import Text
 
-        from penstock.report.style import plain_table
-
         table = plain_table(self.title or None, self.note or None, tight=not self.loose)
         if self.notes:
             table.caption = Text("\n".join(self.notes))
@@ -159,12 +157,33 @@ class Table:
         )
 
 
-def terminal_text(parts: Iterable[RenderableType], *, width: int = TERMINAL) -> str:
-    """Tables and lines as a terminal of so many columns shows them, without colours."""
+def plain_table(
+    title: str | None = None, note: str | None = None, *, tight: bool = False
+) -> RichTable:
+    """An empty table of a terminal, with a title and a note below it; ``tight`` of many columns."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    head = None if title is None else Text(title, style="bold")
+    if head is not None and note is not None:
+        head.append(f"\n{note}", style="dim not bold")
+    return RichTable(
+        title=head,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0) if tight else (0, 1),
+        show_edge=False,
+        pad_edge=False,
+    )
+
+
+def terminal_text(parts: Iterable[RenderableType]) -> str:
+    """Tables and lines as a terminal of 80 columns shows them, without colours."""
     from rich.console import Console
 
     page = io.StringIO()
-    screen = Console(file=page, width=width, markup=False, emoji=False, highlight=False)
+    screen = Console(file=page, width=TERMINAL, markup=False, emoji=False, highlight=False)
     for part in parts:
         screen.print(part)
     return page.getvalue()

@@ -53,7 +53,6 @@ EXPONENT, KEY_GROUPS, HOT, FIRES, STATE_PER_RECORD, STATE_SECONDS = range(7, 13)
 FIXED_COLUMNS = 13
 # log (6): the same for all operators; 0 switches a mechanism off
 RETENTION, SEGMENT, CHECKPOINT_EVERY, CHECKPOINT_SECONDS, CHECKPOINT_PER_STATE, SLOWDOWN = range(6)
-LOG_VALUES = 6
 # pools (m × 4): WORK belongs to one step
 SLOTS, CPU_SHARE, MEMBERS, WORK = range(4)
 # state (n × 22): WAITING to STATE last from step to step, the others belong to one step

@@ -37,10 +37,6 @@ class Query:
     start: int
     ours: str | None = None
 
-    def with_start(self, slots: int) -> FluidSpec:
-        """The spec with so many slots in every pool at the beginning."""
-        return replace(self.spec, start=dict.fromkeys(self.spec.pipeline.pools, slots))
-
     def shared(self) -> FluidSpec:
         """The spec with one pool for all operators, as in Flink's reactive mode or on Spark."""
         pipeline = self.spec.pipeline

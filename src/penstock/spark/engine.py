@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from penstock.batches.arrival_monitor import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.partitions import PartitionLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
@@ -64,7 +64,7 @@ class SparkEngine:
         self._seen_batches: dict[str, float] = {}
         self._settled: dict[str, int] = {}
         self._meter = CpuMeter(cluster) if cluster is not None else None
-        self.arrivals = ArrivalBook() if arrivals else None
+        self.arrivals = ArrivalLog() if arrivals else None
         self.shares = CpuShares(cluster, self._context.applicationId)
         self.pool = ExecutorPool(self._context)
         self.stopped = threading.Event()

@@ -7,7 +7,7 @@ that are gone are removed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from penstock import __version__
 from penstock.core.errors import InputError, MissingError
@@ -16,15 +16,6 @@ from penstock.core.model import QuerySeen, Rescale, Slot
 from penstock.spark.settings.settings import Settings
 
 ErrorKind = Literal["observe", "act", "policy", "journal", "record", "metrics", "other"]
-ERRORS: tuple[ErrorKind, ...] = (
-    "observe",
-    "act",
-    "policy",
-    "journal",
-    "record",
-    "metrics",
-    "other",
-)
 MOST_SERIES = 500  # queries or executors that are shown; Prometheus is not for more
 LONGEST_LABEL = 100
 PHASES = ("registered", "first_task", "steady")
@@ -120,7 +111,7 @@ class Exporter:
             Counter(name, text, labels, registry=self.registry)
             for name, (text, labels) in _COUNTERS.items()
         )
-        for kind in ERRORS:
+        for kind in get_args(ErrorKind):
             self._errors.labels(kind)
         text = "From asking for a size until its effect."
         self._durations = Histogram(

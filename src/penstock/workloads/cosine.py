@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.workloads.curve import Curve, drawn
+from penstock.workloads.curve import Curve, PiecewiseDrawn
 from penstock.workloads.pattern import MINUTE, Floats, check_numbers, generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cosine:
+class Cosine(PiecewiseDrawn):
     """From ``low`` up to ``high`` and back, once per ``period`` seconds.
 
     rate(t) = m − a · cos(2πt / period), m = (low + high)/2, a = (high − low)/2
@@ -47,14 +47,14 @@ class Cosine:
     def rate(self, t: float) -> float:
         """The rate at a moment."""
         if self._stepped:
-            return drawn(self, t).rate(t)
+            return self.curve(t).rate(t)
         mean, swing = self._form
         return mean - swing * math.cos(2 * math.pi * t / self.period)
 
     def offered(self, t: float) -> float:
         """m · t − a · period/2π · sin(2πt / period), or the sum of the minutes."""
         if self._stepped:
-            return drawn(self, t).offered(t)
+            return self.curve(t).offered(t)
         mean, swing = self._form
         turn = 2 * math.pi / self.period
         return mean * t - swing / turn * math.sin(turn * t)
@@ -62,9 +62,7 @@ class Cosine:
     def offered_many(self, t: Floats) -> Floats:
         """``offered`` for many moments."""
         if self._stepped:
-            until = float(np.max(t, initial=0.0))
-            many: Floats = drawn(self, until).offered_many(t)
-            return many
+            return PiecewiseDrawn.offered_many(self, t)
         mean, swing = self._form
         turn = 2 * math.pi / self.period
         return mean * t - swing / turn * np.sin(turn * t)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -88,46 +88,26 @@ class Piecewise(ABC):
         return cast(Floats, self.curve(float(np.max(t, initial=0.0))).offered_many(t))
 
 
-class Drawn(Protocol):
-    """A pattern that draws as many pieces as are asked for.
+class PiecewiseDrawn(Piecewise):
+    """A piecewise pattern that draws its pieces, a minute each: ``draw`` makes as many as asked.
 
     A longer draw begins with the same pieces as a shorter one. It has to be hashable.
     """
-
-    @property
-    def minute(self) -> float:
-        """Seconds of a minute."""
-        ...
-
-    def draw(self, minutes: int) -> Curve:
-        """The curve of the first so many minutes."""
-        ...
-
-    def __hash__(self) -> int: ...
-
-
-def drawn(pattern: Drawn, until: float) -> Curve:
-    """The curve of a pattern up to a moment or later, drawn once for all who ask."""
-    pieces = until / (pattern.minute * FIRST_PIECES)
-    doublings = int(min(max(pieces, 0.0), 2.0**MOST_DOUBLINGS - 1)).bit_length()
-    return _drawn(pattern, FIRST_PIECES << doublings)
-
-
-@lru_cache(maxsize=512)
-def _drawn(pattern: Drawn, minutes: int) -> Curve:
-    return pattern.draw(minutes)
-
-
-class PiecewiseDrawn(Piecewise):
-    """A piecewise pattern that draws its pieces: ``draw`` makes them, as many as are asked for."""
 
     __slots__ = ()
     minute: float
 
     def curve(self, until: float) -> Curve:
-        """What was drawn, up to ``until`` or later."""
-        return drawn(self, until)
+        """What was drawn up to ``until`` or later, once for all who ask."""
+        pieces = until / (self.minute * FIRST_PIECES)
+        doublings = int(min(max(pieces, 0.0), 2.0**MOST_DOUBLINGS - 1)).bit_length()
+        return _drawn(self, FIRST_PIECES << doublings)
 
     @abstractmethod
     def draw(self, minutes: int) -> Curve:
         """The curve of the first so many minutes."""
+
+
+@lru_cache(maxsize=512)
+def _drawn(pattern: PiecewiseDrawn, minutes: int) -> Curve:
+    return pattern.draw(minutes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,7 @@ _STATUS_SHARES = (0.82, 0.05, 0.06, 0.06, 0.01)
 class LogLines:
     """The lines that a seed gives, by number from 0 on.
 
-    >>> LogLines(seed=1).line(7) == LogLines(seed=1).lines(0, 9)[7]
+    >>> LogLines(seed=1).lines(7, 8) == LogLines(seed=1).lines(0, 9)[7:8]
     True
     """
 
@@ -110,35 +110,22 @@ class LogLines:
             found += _block(self.seed, block)[max(0, first - begin) : end - begin]
         return found
 
-    def line(self, number: int) -> str:
-        """One of them."""
-        return self.lines(number, number + 1)[0]
-
     def matches(self, first: int, end: int) -> int:
         """How often a signature is in path or agent of these lines, found by Python."""
         return sum(_matched(line) for line in self.lines(first, end))
 
 
-@dataclass(frozen=True)
-class _Expressions:
-    @cached_property
-    def line(self) -> re.Pattern[str]:
-        return re.compile(PATTERN)
-
-    @cached_property
-    def signatures(self) -> list[re.Pattern[str]]:
-        return [re.compile(signature) for signature in SIGNATURES]
-
-
-_COMPILED = _Expressions()
-
-
 def _matched(line: str) -> int:
-    found = _COMPILED.line.match(line)
+    found = re.match(PATTERN, line)
     if found is None:
         return 0
     path, agent = found[5], found[10]
-    return sum(bool(s.search(path) or s.search(agent)) for s in _COMPILED.signatures)
+    return sum(bool(s.search(path) or s.search(agent)) for s in _signatures())
+
+
+@cache
+def _signatures() -> list[re.Pattern[str]]:
+    return [re.compile(signature) for signature in SIGNATURES]
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from penstock.bench.cell import SparkCell
 from penstock.comparison import trace as traces
 from penstock.comparison.cell import CellRun
 from penstock.comparison.results import SCORES, TRACES, read_scores
-from penstock.comparison.runner import JOURNALS, Book, begin, check
+from penstock.comparison.runner import JOURNALS, ScoresFile, begin, check
 from penstock.core.errors import InputError, MissingError
 from penstock.lab.rig.allocation import Allocation
 
@@ -65,7 +65,7 @@ def run(
     done = {run for run, _ in read_scores(folder)}
     failures: list[Failure] = []
     kind: Allocation | None = None  # of the session that is there; ours measures first
-    with Book(folder / SCORES) as book:
+    with ScoresFile(folder / SCORES) as file:
         for seed in seeds:
             for cell in by_session(cells, kind):
                 if (cell.key, seed) not in done:
@@ -79,7 +79,7 @@ def run(
                         continue
                     if outcome.trace is not None:
                         traces.save(outcome.trace, folder / TRACES / f"{name}.npz")
-                    book.add(cell.key, seed, outcome.scores)
+                    file.add(cell.key, seed, outcome.scores)
                 finished(cell, seed)
     return failures
 

@@ -14,8 +14,8 @@ sys.path[:] = [place for place in sys.path if not Path(place).match("python/lib/
 
 from pyspark.daemon import manager  # noqa: E402  the installed one, as on the driver
 
-from penstock.comparison.cell import Cell, run_cell  # noqa: E402
+from penstock.comparison.cell import Cell  # noqa: E402
 
 if __name__ == "__main__":
-    run_cell(Cell(key="warm", query="q1", workload="cosine", policy="ds2", minutes=1), seed=0)
+    Cell(key="warm", query="q1", workload="cosine", policy="ds2", minutes=1).run(seed=0)
     manager()

@@ -17,7 +17,7 @@ from penstock.bench.validation.comparison import (
 )
 from penstock.bench.validation.verdicts import Verdict, percent, verdicts
 from penstock.report import units
-from penstock.report.bench_tables import Figure, figure_text
+from penstock.report.bench_tables import figure_text
 from penstock.report.statistics import Estimate
 from penstock.report.table import Column, Styled, Table
 from penstock.simulator.microbatch import Profile
@@ -67,7 +67,7 @@ def _over(policy: PolicyCompared) -> tuple[str, str, str]:
     if over is None:
         return (units.UNKNOWN,) * 3
     share = None if mean is None or not mean.spark.mean else over.executors / mean.spark.mean
-    return f"{over.executors:.2f}", units.share(share), figure_text(Figure(mean=over.lag))
+    return f"{over.executors:.2f}", units.share(share), figure_text(over.lag)
 
 
 def verdict_lines(found: Sequence[Verdict]) -> list[str]:
@@ -162,7 +162,7 @@ def _cells(c: Compared) -> tuple[str, ...]:
 
 
 def _estimate(value: Estimate) -> str:
-    return figure_text(Figure(mean=value.mean, half_width=value.half_width))
+    return figure_text(value.mean, value.half_width)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

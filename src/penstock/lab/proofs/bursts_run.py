@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from penstock.batches.arrival_monitor import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop
@@ -210,7 +210,7 @@ class _PlayedTrace:
             stop(self.query)
 
     @property
-    def monitor(self) -> ArrivalBook:
+    def monitor(self) -> ArrivalLog:
         """The workload monitor."""
         assert self.engine.arrivals is not None
         return self.engine.arrivals

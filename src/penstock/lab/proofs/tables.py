@@ -9,7 +9,7 @@ from rich.text import Text
 
 from penstock.lab.proofs.proof import Check, Proof
 from penstock.report import units
-from penstock.report.style import plain_table
+from penstock.report.table import plain_table
 
 COUNT = 100_000.0  # from here on a figure is short: 1.25M
 

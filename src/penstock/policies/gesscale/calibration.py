@@ -9,17 +9,24 @@ from penstock.capacity.measurements import Measurement, configurations, remember
 from penstock.capacity.mst import Mst, calibrate
 
 
-class Calibration(TypedDict):
-    """What was measured of a pool at its limit, and how well that was foretold.
+class Foretold(TypedDict):
+    """How many readings of a pool there were so far (``count``), and how well they were foretold.
 
-    ``measured`` rows of slots, delay, rate and readings, the last renewed last · ``count`` readings
-    so far · ``error`` sum of the relative errors of ``compared`` predictions.
+    ``error`` sum of the relative errors of ``compared`` predictions.
     """
 
-    measured: list[list[float]]
     count: int
     compared: int
     error: float
+
+
+class Calibration(Foretold):
+    """What was measured of a pool at its limit, and how well that was foretold.
+
+    ``measured`` rows of slots, delay, rate and readings, the last renewed last.
+    """
+
+    measured: list[list[float]]
 
 
 def no_calibration() -> Calibration:
@@ -55,14 +62,14 @@ def with_measurement(known: Calibration, new: Measurement, parameters: int) -> C
     }
 
 
-def figures_of(calibrations: Iterable[Calibration]) -> dict[str, float]:
+def figures_of(pools: Iterable[Foretold]) -> dict[str, float]:
     """``measurements``, and ``model_error``: mean |predicted − measured| / measured, if any was
     predicted.
 
     >>> figures_of([no_calibration()])
     {'measurements': 0.0}
     """
-    known = list(calibrations)
+    known = list(pools)
     figures = {"measurements": float(sum(c["count"] for c in known))}
     if compared := sum(c["compared"] for c in known):
         figures["model_error"] = sum(c["error"] for c in known) / compared

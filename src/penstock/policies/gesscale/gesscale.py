@@ -29,14 +29,21 @@ from penstock.policies.gesscale.moves import (
     farther,
     not_now,
     proposal_of,
+    rate_words,
     unknown_nodes,
 )
-from penstock.policies.gesscale.units import Unit, input_of, limit_of, throughput_of, units_of
+from penstock.policies.gesscale.units import (
+    HELD_BACK,
+    Unit,
+    input_of,
+    limit_of,
+    throughput_of,
+    units_of,
+)
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.reason import listed
 
 HEAD_ROOM = 0.3  # share of the throughput that must be to spare, as in the public code
-HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
 
 
 class Memory(TypedDict):
@@ -188,7 +195,7 @@ def _up(
         best = offers[gains.index(most)]
         if most < policy.gain_per_price:
             where = f" on {best.name}" if best.name else ""
-            why += f"; one slot more{where} would gain {_rate(most)}/s per price"
+            why += f"; one slot more{where} would gain {rate_words(most)}/s per price"
             why += f", at least {policy.gain_per_price:g} is asked for"
             return Move(unit=now.unit, why=why)
     more = now.slots + 1
@@ -227,14 +234,14 @@ def _down(policy: Gesscale, seen: Snapshot, nodes: Nodes, model: Mst | None, now
         most = model.at(left, delay)
         room = (most - now.taken) / most if most > 0.0 else 0.0
         if room < policy.head_room:
-            why = f"head-room {room:.1%} of MST({left}) = {_rate(most)}/s"
+            why = f"head-room {room:.1%} of MST({left}) = {rate_words(most)}/s"
             why += f", {policy.head_room:.0%} is asked for"
             break
         step = next(leavers) if leavers is not None else Step(name="")
         after = delay if step.worst is None else step.worst
         if model.at(left - 1, after) < wanted:
             why = f"MST({left - 1}) predicted {_predicted(model, left - 1, after)}"
-            why += f", input {_rate(wanted)}/s"
+            why += f", input {rate_words(wanted)}/s"
             break
         left, delay = left - 1, after
         gone.append(step.name)
@@ -243,7 +250,7 @@ def _down(policy: Gesscale, seen: Snapshot, nodes: Nodes, model: Mst | None, now
     if leavers is None:
         drawn = None if policy.aware else nodes.leavers(unit.pool)
         gone = [next(drawn).name for _ in gone] if drawn is not None else []
-    why = f"input {_rate(wanted)}/s; MST({left}) predicted {_predicted(model, left, delay)}"
+    why = f"input {rate_words(wanted)}/s; MST({left}) predicted {_predicted(model, left, delay)}"
     if not gone:
         return Move(unit=unit, slots=left, why=f": {why}")
     on = {slot.id: slot.node for slot in seen.pools[unit.pool]}
@@ -264,8 +271,4 @@ def _gain_per_price(seen: Snapshot, model: Mst, now: _Now, step: Step) -> float:
 
 
 def _predicted(model: Mst, slots: int, delay: float) -> str:
-    return f"{_rate(model.at(slots, delay))} ±{_rate(model.half_width(slots, delay))}/s"
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
+    return f"{rate_words(model.at(slots, delay))} ±{rate_words(model.half_width(slots, delay))}/s"

@@ -13,6 +13,7 @@ from penstock.capacity.exchange import Exchange
 from penstock.core.errors import InputError
 from penstock.core.latency import LatencyMap
 from penstock.core.model import Placement, Proposal, Snapshot
+from penstock.policies.gesscale.calibration import figures_of
 from penstock.policies.gesscale.layouts import Candidate, Layouts
 from penstock.policies.gesscale.moves import (
     PERIOD,
@@ -20,6 +21,7 @@ from penstock.policies.gesscale.moves import (
     check_period,
     not_now,
     proposal_of,
+    rate_words,
     unknown_nodes,
 )
 from penstock.policies.gesscale.observed import (
@@ -74,7 +76,7 @@ class Forecast:
         return self.candidate.slots
 
     def __str__(self) -> str:
-        rate, width = _rate(self.rate), _rate(self.half_width)
+        rate, width = rate_words(self.rate), rate_words(self.half_width)
         return f"MST({self.slots}) predicted {rate} ±{width}/s"
 
 
@@ -138,11 +140,7 @@ class GesscalePlus:
 
     def figures(self, memory: Memory) -> dict[str, float]:
         """``measurements``, and ``model_error`` of predictions of sizes not seen before."""
-        pools = memory["pools"].values()
-        figures = {"measurements": float(sum(known["count"] for known in pools))}
-        if compared := sum(known["compared"] for known in pools):
-            figures["model_error"] = sum(known["error"] for known in pools) / compared
-        return figures
+        return figures_of(memory["pools"].values())
 
     def _unit(
         self,
@@ -179,7 +177,7 @@ class GesscalePlus:
         if not limit:
             return self._fewer(unit, model, layouts, here, wanted), known
         if here.rate >= wanted:
-            why = f"works off its queue; {here}, input {_rate(wanted)}/s"
+            why = f"works off its queue; {here}, input {rate_words(wanted)}/s"
             return Move(unit=unit, why=why), known
         sets = [*_near(model, layouts, free), here]
         return self._short(unit, limit, sets, wanted, sizes_tried(known)), known
@@ -195,11 +193,13 @@ class GesscalePlus:
         enough = [f for f in sets if f.rate >= target]
         if enough:
             chosen = min(enough, key=lambda f: f.slots)
-            why = f"{limit}; target {_rate(target)}/s"
+            why = f"{limit}; target {rate_words(target)}/s"
         else:
             chosen = self._best(sets, tried)
             best = max(sets, key=lambda f: f.rate)
-            why = f"{limit}; no set of {len(sets)} reaches {_rate(target)}/s, the best is {best}"
+            why = (
+                f"{limit}; no set of {len(sets)} reaches {rate_words(target)}/s, the best is {best}"
+            )
         if chosen.slots > here.slots:
             way = [f for f in sets if here.slots < f.slots <= chosen.slots]
             sure = [f for f in way if f.half_width <= self.sure * f.rate]
@@ -239,12 +239,12 @@ class GesscalePlus:
     ) -> Move:
         """The smallest set that is enough for sure."""
         for candidate in reversed(list(layouts.fewer())):
-            if 1.0 / model.lane(candidate.layout)[0] < HOPELESS * wanted:
+            if 1.0 / model.slot_seconds(candidate.layout)[0] < HOPELESS * wanted:
                 continue
             found = Forecast.of(model, candidate)
             if min(found.rate - found.half_width, found.rate / (1.0 + self.spare)) >= wanted:
-                return _to(unit, found, f"input {_rate(wanted)}/s; {found}")
-        return Move(unit=unit, why=f"keeps up with {_rate(wanted)}/s; {here}")
+                return _to(unit, found, f"input {rate_words(wanted)}/s; {found}")
+        return Move(unit=unit, why=f"keeps up with {rate_words(wanted)}/s; {here}")
 
 
 def forecasts(seen: Snapshot, memory: Memory, pool: str) -> list[Forecast]:
@@ -270,10 +270,6 @@ def _to(unit: Unit, chosen: Forecast, why: str) -> Move:
     where += f" without {listed(candidate.remove)}" if candidate.remove else ""
     place = Placement(add_on=candidate.add_on, remove=candidate.remove) if where else None
     return Move(unit=unit, slots=chosen.slots, place=place, why=f"{where}: {why}")
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"
 
 
 NEW = 0.3  # weight of a new measurement against all older ones

@@ -156,3 +156,12 @@ def farther(before: float | None, after: float | None) -> str:
     if before is None or after is None:
         return ""
     return f" ({(after - before) * 1e3:+.0f} ms → {after * 1e3:.0f} ms at most)"
+
+
+def rate_words(value: float) -> str:
+    """Records/s for a person.
+
+    >>> rate_words(12345.6), rate_words(1.2345)
+    ('12,346', '1.23')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"

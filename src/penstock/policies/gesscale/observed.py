@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from penstock.capacity.exchange import Exchange
 from penstock.capacity.learning import learn, teaches
 from penstock.capacity.readings import Reading, remember
 from penstock.core.codec import from_json, to_json
 from penstock.core.model import Snapshot
+from penstock.policies.gesscale.calibration import Foretold
 from penstock.policies.gesscale.layouts import Layouts
-from penstock.policies.gesscale.units import ALWAYS_BUSY, Unit, limit_of, throughput_of
+from penstock.policies.gesscale.units import ALWAYS_BUSY, HELD_BACK, Unit, limit_of, throughput_of
 from penstock.policies.signals.bottleneck import shares_add_up
 from penstock.policies.signals.learned import supplied
 
-HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
 WORKING = 0.9  # busy share of a source that is slow itself
 BEHIND = 0.95  # of what is offered: a source that takes in less leaves records behind
 
@@ -128,17 +128,13 @@ def _waits(seen: Snapshot, unit: Unit) -> float | None:
     return idle / (idle + held) if idle + held > ALWAYS_BUSY else None
 
 
-class Experience(TypedDict):
-    """What windows have taught of a pool, and how well that was foretold.
+class Experience(Foretold):
+    """What windows have taught of a pool, and how well sizes that had not been seen were foretold.
 
-    ``readings`` of the pool, the last renewed last · ``count`` of them so far · ``error`` sum of
-    the relative errors of ``compared`` predictions, of sizes that had not been seen.
+    ``readings`` of the pool, the last renewed last.
     """
 
     readings: list[Any]
-    count: int
-    compared: int
-    error: float
 
 
 def no_experience() -> Experience:
@@ -161,8 +157,7 @@ def model_of(seen: Snapshot, unit: Unit, known: Experience) -> Exchange | None:
     readings = tuple(filter(teaches, readings_of(known)))
     if not readings:
         return None
-    stateful = any(seen.pipeline.operators[name].stateful for name in unit.members)
-    return learn(readings, stateful=stateful)
+    return learn(readings, stateful=_stateful(seen, unit))
 
 
 def with_reading(seen: Snapshot, unit: Unit, known: Experience, new: Reading) -> Experience:

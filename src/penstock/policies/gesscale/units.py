@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from penstock.core.model import OperatorSeen, Snapshot
 from penstock.core.pipeline import Pipeline
+from penstock.policies.signals.backlog import consumed_rate
 from penstock.policies.signals.bottleneck import shares_add_up
 from penstock.policies.signals.learned import supplied
 
+HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
 ALWAYS_BUSY = 0.02  # share of time not busy below which there is nothing to tell by it
 
 
@@ -88,13 +90,7 @@ def limit_of(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
 
 def throughput_of(seen: Snapshot, unit: Unit) -> float | None:
     """CT: records/s that a unit took in; ``None`` if not measured."""
-    total = 0.0
-    for name in unit.entries:
-        o = seen.operators.get(name)
-        if o is None or o.arrival_rate is None:
-            return None
-        total += o.arrival_rate
-    return total
+    return consumed_rate(seen, unit.entries)
 
 
 def input_of(unit: Unit, demand: Mapping[str, float]) -> float | None:

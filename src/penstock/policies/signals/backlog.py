@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.core.model import Snapshot
+from penstock.core.model import Proposal, Snapshot
 from penstock.core.sanity import idle_for_sure
 from penstock.policies.signals.windows import Samples, remember, slope
 
 RECENT = 60.0  # seconds that the offered rate is averaged over
+SOURCES_NOT_MEASURED = Proposal(
+    reason="no change: rates or lag of the sources not measured", term="sources-not-measured"
+)
+RESCALE_UNDER_WAY = Proposal(
+    reason="no change: a rescale was under way in this window", term="rescale"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,21 +146,10 @@ def remember_lag(seen: Snapshot, lags: Lags, period: float = PERIOD) -> Lags:
     return kept
 
 
-def total_lag(seen: Snapshot) -> float | None:
-    """Records in front of all sources; ``None`` unless measured of every one."""
+def consumed_rate(seen: Snapshot, operators: Sequence[str]) -> float | None:
+    """Records/s that some operators took in; ``None`` unless measured of every one."""
     total = 0.0
-    for name in seen.pipeline.sources:
-        o = seen.operators.get(name)
-        if o is None or o.lag is None:
-            return None
-        total += o.lag
-    return total
-
-
-def consumed_rate(seen: Snapshot) -> float | None:
-    """Records/s that all sources took in; ``None`` unless measured of every one."""
-    total = 0.0
-    for name in seen.pipeline.sources:
+    for name in operators:
         o = seen.operators.get(name)
         if o is None or o.arrival_rate is None:
             return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.core.model import OperatorSeen, Snapshot
+from penstock.core.model import OperatorSeen, Proposal, Snapshot
 
 BACKPRESSURED = 0.1  # Flink calls an operator back-pressured above this share of its time
 SHARES_OFF = 0.2  # busy, idle and back-pressured sum to 1 within this, or none is believed
+BACK_PRESSURE_NOT_MEASURED = Proposal(
+    reason="no change: back pressure not measured everywhere", term="back-pressure-not-measured"
+)
 
 
 def shares_add_up(o: OperatorSeen) -> bool:

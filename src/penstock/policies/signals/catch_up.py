@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Protocol, TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Snapshot
@@ -49,9 +49,36 @@ class Move:
     term: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """When to act: a rescale stops the job, so it has to be worth it.
+class _Paced(Protocol):
+    """A policy to which a rescale has to be worth its stop; times in seconds.
+
+    ``catch_up`` in which a backlog is to be gone · ``pay_back`` share of the cost of a stop that a
+    smaller size has to have saved · ``calm`` input that is no backlog · ``downtime`` that a stop
+    takes, before one was measured.
+    """
+
+    @property
+    def catch_up(self) -> float: ...
+    @property
+    def pay_back(self) -> float: ...
+    @property
+    def calm(self) -> float: ...
+    @property
+    def downtime(self) -> float: ...
+
+
+def move_of(
+    policy: _Paced,
+    seen: Snapshot,
+    load: Mapping[str, float],
+    spare: Mapping[str, float],
+    backlog: Backlog,
+    memory: Waste,
+) -> Move:
+    """What to do about the size.
+
+    ``load`` slots that each operator would keep busy all the time with the input as it is ·
+    ``spare`` factor on the need of each, for room.
 
     Up, if the pipeline is too small for the input, or its backlog takes far longer than
     ``catch_up`` seconds to drain. Down, if there is no backlog (less than ``calm`` seconds of
@@ -59,63 +86,44 @@ class Pace:
     ∫ spare slots dt ≥ ``pay_back`` · downtime · slots, in slot-seconds. So a large saving is taken
     soon, a small one later, and one that comes and goes never.
     """
+    pool, use = fullest(seen, load)
+    if backlog.use > use > 0.0:  # seen at work, it does less than its figures say
+        members = seen.pipeline.members(pool)
+        more = backlog.use / use
+        load = {n: slots * more if n in members else slots for n, slots in load.items()}
+        use = backlog.use
+    factor = backlog.factor(policy.catch_up)
+    needs = {n: Need(slots=slots * factor * spare[n]) for n, slots in load.items()}
+    now, then = whole_slots(seen, needs)
+    waste = _waste(memory, seen.time, now, max(0, now - then))
+    at = f"{pool} at {use:.0%} of what it can do"
+    stay = Move(needs={}, up=False, why=f"no change: {at}", waste=waste, term="enough")
+    work = _work(policy, backlog)
+    if use > FULL:
+        return replace(stay, needs=needs, up=True, why=f"too small: {at}{work}", term="too-small")
+    if backlog.seconds > policy.calm:
+        drain = backlog.drains_in(use)
+        if drain <= PATIENCE * policy.catch_up + backlog.downtime:
+            why = f"no change: {lag_words(backlog)} gone in {drain:,.0f} s"
+            return replace(stay, why=why, term="draining")
+        slow = f"would take {drain:,.0f} s to drain" if use < 1.0 else "would never drain"
+        why = f"too small: {at}, its backlog {slow}{work}"
+        return replace(stay, needs=needs, up=True, why=why, term="backlog")
+    if then >= now:
+        return stay
+    price = policy.pay_back * backlog.downtime * now
+    if waste["wasted"] < price:
+        saved = f"{now - then} of {now} slots less would have saved {waste['wasted']:,.0f}"
+        why = f"no change: {saved} slot-seconds, a stop has to pay {price:,.0f}"
+        return replace(stay, why=why, term="not-worth-a-stop")
+    return replace(stay, needs=needs, why=f"too large: {at}{work}", term="too-large")
 
-    catch_up: float
-    pay_back: float
-    calm: float
 
-    def move(
-        self,
-        seen: Snapshot,
-        load: Mapping[str, float],
-        spare: Mapping[str, float],
-        backlog: Backlog,
-        memory: Waste,
-    ) -> Move:
-        """What to do.
-
-        ``load`` slots that each operator would keep busy all the time with the input as it is ·
-        ``spare`` factor on the need of each, for room.
-        """
-        pool, use = fullest(seen, load)
-        if backlog.use > use > 0.0:  # seen at work, it does less than its figures say
-            members = seen.pipeline.members(pool)
-            more = backlog.use / use
-            load = {n: slots * more if n in members else slots for n, slots in load.items()}
-            use = backlog.use
-        factor = backlog.factor(self.catch_up)
-        needs = {n: Need(slots=slots * factor * spare[n]) for n, slots in load.items()}
-        now, then = whole_slots(seen, needs)
-        waste = _waste(memory, seen.time, now, max(0, now - then))
-        at = f"{pool} at {use:.0%} of what it can do"
-        stay = Move(needs={}, up=False, why=f"no change: {at}", waste=waste, term="enough")
-        work = self._work(backlog)
-        if use > FULL:
-            return replace(
-                stay, needs=needs, up=True, why=f"too small: {at}{work}", term="too-small"
-            )
-        if backlog.seconds > self.calm:
-            drain = backlog.drains_in(use)
-            if drain <= PATIENCE * self.catch_up + backlog.downtime:
-                why = f"no change: {lag_words(backlog)} gone in {drain:,.0f} s"
-                return replace(stay, why=why, term="draining")
-            slow = f"would take {drain:,.0f} s to drain" if use < 1.0 else "would never drain"
-            why = f"too small: {at}, its backlog {slow}{work}"
-            return replace(stay, needs=needs, up=True, why=why, term="backlog")
-        if then >= now:
-            return stay
-        price = self.pay_back * backlog.downtime * now
-        if waste["wasted"] < price:
-            saved = f"{now - then} of {now} slots less would have saved {waste['wasted']:,.0f}"
-            why = f"no change: {saved} slot-seconds, a stop has to pay {price:,.0f}"
-            return replace(stay, why=why, term="not-worth-a-stop")
-        return replace(stay, needs=needs, why=f"too large: {at}{work}", term="too-large")
-
-    def _work(self, backlog: Backlog) -> str:
-        what = f"a stop of {backlog.downtime:.0f} s"
-        if backlog.seconds > self.calm:
-            what = f"{lag_words(backlog)} and {what}"
-        return f"; {what} to work off in {self.catch_up:,.0f} s"
+def _work(policy: _Paced, backlog: Backlog) -> str:
+    what = f"a stop of {backlog.downtime:.0f} s"
+    if backlog.seconds > policy.calm:
+        what = f"{lag_words(backlog)} and {what}"
+    return f"; {what} to work off in {policy.catch_up:,.0f} s"
 
 
 def fullest(seen: Snapshot, load: Mapping[str, float]) -> tuple[str, float]:
@@ -146,19 +154,17 @@ def whole_slots(seen: Snapshot, needs: Mapping[str, Need]) -> tuple[int, int]:
     return now, then
 
 
-def check_pace(
-    policy: str, *, catch_up: float, pay_back: float, calm: float, downtime: float
-) -> None:
-    """Refuse parameters that make no sense."""
-    if not (math.isfinite(catch_up) and catch_up > 0):
-        raise InputError(f"{policy}: catch_up = {catch_up} s must be a finite number above 0")
-    if not (math.isfinite(pay_back) and pay_back >= 0):
-        raise InputError(f"{policy}: pay_back = {pay_back} must be a finite number ≥ 0")
-    if not (math.isfinite(calm) and calm >= 0):
-        raise InputError(f"{policy}: calm = {calm} s must be a finite number ≥ 0")
-    if not (math.isfinite(downtime) and downtime >= 0):
+def check_pace(name: str, policy: _Paced) -> None:
+    """Refuse parameters that make no sense; ``name`` of the policy, for the message."""
+    if not (math.isfinite(policy.catch_up) and policy.catch_up > 0):
+        raise InputError(f"{name}: catch_up = {policy.catch_up} s must be a finite number above 0")
+    if not (math.isfinite(policy.pay_back) and policy.pay_back >= 0):
+        raise InputError(f"{name}: pay_back = {policy.pay_back} must be a finite number ≥ 0")
+    if not (math.isfinite(policy.calm) and policy.calm >= 0):
+        raise InputError(f"{name}: calm = {policy.calm} s must be a finite number ≥ 0")
+    if not (math.isfinite(policy.downtime) and policy.downtime >= 0):
         raise InputError(
-            f"{policy}: downtime = {downtime} s must be a finite number ≥ 0; "
+            f"{name}: downtime = {policy.downtime} s must be a finite number ≥ 0; "
             "0 where a rescale stops nothing"
         )
 

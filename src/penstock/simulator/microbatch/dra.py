@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable
 
 from penstock.policies.spark_dra import DynamicAllocation
-from penstock.simulator.microbatch.agenda import Agenda
+from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
 
 EVERY = 0.1  # seconds between two looks
@@ -38,13 +38,13 @@ class Allocator:
         self,
         settings: DynamicAllocation,
         pool: Pool,
-        agenda: Agenda,
+        events: EventQueue,
         *,
         limits: tuple[int, int],
     ) -> None:
         self.target = len(pool.alive)
         self._settings = settings
-        self._pool, self._agenda = pool, agenda
+        self._pool, self._events = pool, events
         self._fewest, self._most = limits
         self._step = 1
         self._backlog: float | None = None
@@ -52,10 +52,10 @@ class Allocator:
         self._look_at = 0.0
         self._ticks = 0
         self._started = False
-        agenda.at(agenda.now, self._tick)
+        events.at(events.now, self._tick)
 
     def _tick(self) -> None:
-        now = self._agenda.now
+        now = self._events.now
         self._follow_backlog()
         # Until the first stage the initial size stands.
         self._started = self._started or bool(self._pool.running_tasks)
@@ -64,7 +64,7 @@ class Allocator:
             if now >= self._look_at:
                 self._remove(now)
         self._ticks += 1
-        self._agenda.at(self._ticks * EVERY, self._tick)
+        self._events.at(self._ticks * EVERY, self._tick)
 
     def _follow_backlog(self) -> None:
         since = self._pool.backlog_since

@@ -14,9 +14,9 @@ from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
 from penstock.policies.spark_dra import DynamicAllocation
-from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocator
+from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
 from penstock.simulator.microbatch.profile import Profile
 from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
@@ -55,9 +55,9 @@ class MicroBatchEngine:
         self.seconds = float(seconds)
         self._window = window
         self._limits = limits
-        self._agenda = Agenda()
+        self._events = EventQueue()
         self._curves = _curves(profile, loads, self.seconds)
-        self._pool = Pool(profile.executor, self._agenda, size=start, seed=seed)
+        self._pool = Pool(profile.executor, self._events, size=start, seed=seed)
         self._stages = StageLog()
         self._actions = ActionLog(kept=10**9)
         self._partitions = PartitionLog()
@@ -68,7 +68,7 @@ class MicroBatchEngine:
                 query,
                 self._curves,
                 number=number,
-                agenda=self._agenda,
+                events=self._events,
                 pool=self._pool,
                 log=self._stages,
                 numbers=numbers,
@@ -80,12 +80,12 @@ class MicroBatchEngine:
         self._ended: list[Batch] = []
         self._allocator: Allocator | None = None
         if allocation is not None:
-            self._allocator = Allocator(allocation, self._pool, self._agenda, limits=limits)
+            self._allocator = Allocator(allocation, self._pool, self._events, limits=limits)
 
     @property
     def now(self) -> float:
         """Simulated seconds so far."""
-        return self._agenda.now
+        return self._events.now
 
     @property
     def executors(self) -> int:
@@ -157,7 +157,7 @@ class MicroBatchEngine:
             # At multiples of it, so that the cuts between two calls leave no trace.
             look = POLL * (math.floor(self.now / POLL + 1e-9) + 1)
             watching = self._actions.watching and look <= until
-            self._agenda.run(look if watching else until)
+            self._events.run(look if watching else until)
             if watching:
                 self._track()
         return asked <= self.seconds + 1e-6
@@ -167,7 +167,7 @@ class MicroBatchEngine:
         for query in self._queries:
             query.close()
         while any(query.running for query in self._queries):
-            self._agenda.step()
+            self._events.step()
 
     def record(self) -> ApplicationRecord:
         """All that has happened so far."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from penstock.batches.values import Executor
 from penstock.simulator.microbatch import draws
-from penstock.simulator.microbatch.agenda import Agenda
+from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.profile import ExecutorProfile
 
 WARM = 1e-3  # a slow-down below this is none
@@ -92,7 +92,9 @@ class Pool:
     ``waiting_tasks``, ``running_tasks`` · ``backlog_since`` tasks wait without a break.
     """
 
-    def __init__(self, profile: ExecutorProfile, agenda: Agenda, *, size: int, seed: int) -> None:
+    def __init__(
+        self, profile: ExecutorProfile, events: EventQueue, *, size: int, seed: int
+    ) -> None:
         self.profile = profile
         self.total = size
         self.alive: dict[int, SimulatedExecutor] = {}
@@ -101,7 +103,7 @@ class Pool:
         self.waiting_tasks = 0
         self.running_tasks = 0
         self.backlog_since: float | None = None
-        self._agenda = agenda
+        self._events = events
         self._count = 0
         self._free: dict[int, SimulatedExecutor] = {}
         self._queue: list[StageRun] = []
@@ -122,7 +124,7 @@ class Pool:
             self.starting += 1
             delay = self.profile.start + place * self.profile.start_each
             host = self._new(cold=True)
-            self._agenda.at(self._agenda.now + delay * self._starts.next(), self._arrive, host)
+            self._events.at(self._events.now + delay * self._starts.next(), self._arrive, host)
 
     def decommission(self, numbers: Iterable[int]) -> None:
         """Let executors end their tasks, take no more, and go."""
@@ -145,10 +147,10 @@ class Pool:
                     self._begin(host, run)
             hosts = [host for host in hosts if host.running < host.cores]
         if self.waiting_tasks and self.backlog_since is None:
-            self.backlog_since = self._agenda.now
+            self.backlog_since = self._events.now
 
     def _begin(self, host: SimulatedExecutor, run: StageRun) -> None:
-        now = self._agenda.now
+        now = self._events.now
         task = run.begun
         run.begun += 1
         if run.begun == len(run.seconds):
@@ -165,10 +167,10 @@ class Pool:
         self.waiting_tasks -= 1
         if not self.waiting_tasks:
             self.backlog_since = None
-        self._agenda.at(now + seconds, self._end, host, run, now)
+        self._events.at(now + seconds, self._end, host, run, now)
 
     def _end(self, host: SimulatedExecutor, run: StageRun, begin: float) -> None:
-        now = self._agenda.now
+        now = self._events.now
         host.running -= 1
         host.completed += 1
         host.begins -= begin
@@ -211,16 +213,16 @@ class Pool:
         self._register(host)
 
     def _register(self, host: SimulatedExecutor) -> None:
-        host.added = host.idle_since = self._agenda.now
+        host.added = host.idle_since = self._events.now
         self.alive[host.number] = host
         self._feed(host)
 
     def _send_off(self, host: SimulatedExecutor) -> None:
         delay = self.profile.leave * self._leaves.next()
-        self._agenda.at(self._agenda.now + delay, self._leave, host)
+        self._events.at(self._events.now + delay, self._leave, host)
 
     def _leave(self, host: SimulatedExecutor) -> None:
-        host.removed = self._agenda.now
+        host.removed = self._events.now
         del self.alive[host.number]
         self.gone.append(host)
         self.fill()

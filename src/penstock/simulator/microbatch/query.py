@@ -13,9 +13,9 @@ import numpy as np
 from penstock.batches.stages import KEPT_BATCHES, StageLog
 from penstock.batches.values import Batch, Source, Stage
 from penstock.simulator.microbatch import draws
-from penstock.simulator.microbatch.agenda import Agenda
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.draws import Floats
+from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, StageRun
 from penstock.simulator.microbatch.profile import QueryProfile, StageProfile, StateProfile
 
@@ -71,7 +71,7 @@ class SimulatedQuery:
         curves: Mapping[str, Curve],
         *,
         number: int,
-        agenda: Agenda,
+        events: EventQueue,
         pool: Pool,
         log: StageLog,
         numbers: Numbers,
@@ -85,7 +85,7 @@ class SimulatedQuery:
         self.taken = [0] * len(profile.sources)
         self.state = {s.name: 0.0 for s in profile.stages if s.state is not None}
         self._curves = [curves[s.name] for s in profile.sources]
-        self._agenda, self._pool, self._log, self._numbers = agenda, pool, log, numbers
+        self._events, self._pool, self._log, self._numbers = events, pool, log, numbers
         self._ended = ended
         widths = [s.tasks for s in profile.stages]
         edges = itertools.pairwise([0, *itertools.accumulate(widths)])
@@ -106,7 +106,7 @@ class SimulatedQuery:
         self._committed = 0.0
         self._said = -math.inf  # when it last reported anything
         self._id = 0
-        agenda.at(agenda.now, self._trigger)
+        events.at(events.now, self._trigger)
 
     @property
     def running(self) -> bool:
@@ -116,7 +116,7 @@ class SimulatedQuery:
     @property
     def waiting(self) -> int:
         """Records released and in no batch yet."""
-        now = self._agenda.now
+        now = self._events.now
         return sum(c.count(now) - t for c, t in zip(self._curves, self.taken, strict=True))
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class SimulatedQuery:
     def _trigger(self) -> None:
         if self._closing:
             return
-        now = self._agenda.now
+        now = self._events.now
         available = [curve.count(now) for curve in self._curves]
         rows = [
             min(has - taken, has if s.max_rows is None else s.max_rows)
@@ -145,15 +145,15 @@ class SimulatedQuery:
             noise={name: noise[part] for name, part in self._parts.items()},
         )
         self.taken = [taken + some for taken, some in zip(self.taken, rows, strict=True)]
-        self._agenda.at(now + self.profile.planning * slow, self._submit, batch)
+        self._events.at(now + self.profile.planning * slow, self._submit, batch)
 
     def _idle(self) -> None:
-        now = self._agenda.now
+        now = self._events.now
         if now - self._said >= IDLE_EVERY:
             self._said = now
             if self.recent:
                 self._keep(self.recent[-1].idle_at(now))
-        self._agenda.at(self._look_again(now), self._trigger)
+        self._events.at(self._look_again(now), self._trigger)
 
     def _look_again(self, now: float) -> float:
         """The next trigger; without an interval when there will be data, or something to say."""
@@ -199,8 +199,8 @@ class SimulatedQuery:
             if all(name in batch.written for name in later.upstream):
                 self._run(batch, later)
         if len(batch.written) == len(self.profile.stages):
-            commit = self._agenda.now + self.profile.commit * batch.slow
-            self._agenda.at(commit, self._commit, batch)
+            commit = self._events.now + self.profile.commit * batch.slow
+            self._events.at(commit, self._commit, batch)
 
     def _stage(self, batch: _Open, stage: StageProfile, run: StageRun) -> Stage:
         """As Spark's REST interface tells of it."""
@@ -221,7 +221,7 @@ class SimulatedQuery:
         )
 
     def _commit(self, batch: _Open) -> None:
-        now = self._agenda.now
+        now = self._events.now
         for stage in self.profile.stages:
             if stage.state is not None:
                 rows = self.state[stage.name]
@@ -235,7 +235,7 @@ class SimulatedQuery:
         self._said = self._committed = now
         self._keep(done)
         self._ended(done)
-        self._agenda.at(max(now, self._next_trigger(batch.start)), self._trigger)
+        self._events.at(max(now, self._next_trigger(batch.start)), self._trigger)
 
     def _batch(self, batch: _Open) -> Batch:
         """As the progress of the query tells of it."""
@@ -251,7 +251,7 @@ class SimulatedQuery:
             run_id=self.profile.name,
             id=self._id,
             start=batch.start,
-            duration=self._agenda.now - batch.start,
+            duration=self._events.now - batch.start,
             rows=sum(batch.rows.values()),
             available=sum(batch.available),
             taken=sum(self.taken),

@@ -42,7 +42,7 @@ class Application:
         return self.id if self.attempt is None else f"{self.id}/{self.attempt}"
 
 
-def find(url: str, app: str | None = None, *, timeout: float = FIRST_ANSWER) -> Application:
+def find(url: str, app: str | None = None) -> Application:
     """The application at an address: a driver's UI, a proxy's path, a history server, a master.
 
     ``app`` is its id, needed where there are several.
@@ -50,7 +50,7 @@ def find(url: str, app: str | None = None, *, timeout: float = FIRST_ANSWER) -> 
     base, named = split(url)
     wanted = app or named
     try:
-        return _at(Reader(base, timeout=timeout), wanted)
+        return _at(Reader(base, timeout=FIRST_ANSWER), wanted)
     except NotSparkError as error:
         raise InputError(
             f"--app-url {url} is not a Spark UI: {error}. Give the address of the driver's UI, "

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from penstock.batches.arrival_monitor import ArrivalBook
+from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.snapshot import query_window, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Executor
@@ -76,7 +76,7 @@ class ForeignEngine:
         self._executions = Executions(self._reader, application.path)
         self._batches: Batches | None = None
         self._stages = StageLog()
-        self._arrivals = ArrivalBook() if arrivals else None
+        self._arrivals = ArrivalLog() if arrivals else None
         self._last: dict[str, tuple[float, float]] = {}
         self._gone = 0
         self.unattributed = False

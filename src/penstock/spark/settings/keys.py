@@ -263,14 +263,3 @@ _ALL = (
     *(_guard_key(field, text) for field, text in _GUARDS.items()),
 )  # fmt: skip
 KEYS: Mapping[str, Key] = {key.name: key for key in _ALL}
-
-
-def reference() -> str:
-    """The table of all keys for docs/configuration.md."""
-    lines = [
-        f"| `{key.name}` | {key.shown(key.default)} | {key.text} | `{key.variable}` "
-        f"| `{SPARK}{key.name}` |"
-        for key in _ALL
-    ]
-    head = ["| key | default | meaning | environment | Spark |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *lines])

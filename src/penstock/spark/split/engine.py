@@ -131,8 +131,6 @@ def _with_cpu(seen: Snapshot, slots: tuple[Slot, ...]) -> Snapshot:
 # Each application is one operator on a pool of its own. Between two of them is a topic: what waits
 # there is the buffer of the operator below. Each figure is defined in docs/split.md.
 
-WINDOW = 1.0  # seconds, where no application has finished a batch
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSeen:
@@ -151,43 +149,40 @@ class ApplicationSeen:
 
 def merged(pipeline: Pipeline, parts: Mapping[str, ApplicationSeen], *, now: float) -> Snapshot:
     """One snapshot of the whole pipeline; operators without a batch so far are not measured."""
-    told = {name: part for name, part in parts.items() if part.seen is not None}
-    seen = [part.seen for part in told.values() if part.seen is not None]
-    if not seen:
+    told = {name: part.seen for name, part in parts.items() if part.seen is not None}
+    if not told:
         raise NotReady("no application has finished a batch yet")
-    operators = {name: _operator(part, name in pipeline.sources) for name, part in told.items()}
+    operators = {
+        name: _operator(seen, parts[name], name in pipeline.sources) for name, seen in told.items()
+    }
     pools = {
         pipeline.operators[name].pool: tuple(replace(s, operator=name) for s in part.slots)
         for name, part in parts.items()
     }
     return Snapshot(
         time=now,
-        window=max((s.window for s in seen), default=WINDOW),
-        age=max(max(0.0, now - s.time) + s.age for s in seen),
+        window=max(seen.window for seen in told.values()),
+        age=max(max(0.0, now - seen.time) + seen.age for seen in told.values()),
         pipeline=pipeline,
         operators={name: _held_up(name, pipeline, operators) for name in operators},
         pools=pools,
-        acting=any(s.acting for s in seen),
+        acting=any(seen.acting for seen in told.values()),
         rescales=tuple(
             replace(rescale, pool=pipeline.operators[name].pool)
-            for name, part in told.items()
-            if part.seen is not None
-            for rescale in part.seen.rescales
+            for name, seen in told.items()
+            for rescale in seen.rescales
         ),
         queries={
-            name if len(part.seen.queries) == 1 else f"{name}/{query}": figures
-            for name, part in told.items()
-            if part.seen is not None
-            for query, figures in part.seen.queries.items()
+            name if len(seen.queries) == 1 else f"{name}/{query}": figures
+            for name, seen in told.items()
+            for query, figures in seen.queries.items()
         },
         execution="micro-batch",
     )
 
 
-def _operator(part: ApplicationSeen, source: bool) -> OperatorSeen:
+def _operator(seen: Snapshot, part: ApplicationSeen, source: bool) -> OperatorSeen:
     """An application as one operator: its queries together, whatever stages they have."""
-    seen = part.seen
-    assert seen is not None
     queries, stages = seen.queries.values(), seen.operators.values()
     arrival = _total(q.processed_rate for q in queries)
     lag = _total(q.lag for q in queries)

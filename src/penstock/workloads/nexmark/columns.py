@@ -1,4 +1,8 @@
-"""How each column of a row is made: vectors only, nothing per row."""
+"""How each column of a row is made: vectors only, nothing per row.
+
+Texts are taken by index from pools that are made once per process. The pools are the same for
+every seed; which text a row takes depends on the seed.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.workloads.draws import Draws, Whole, below, draw, one_of, unit
-from penstock.workloads.nexmark import pools
 from penstock.workloads.nexmark.events import SCHEMAS, NexmarkEvents, Table
 from penstock.workloads.pattern import Floats
 
@@ -17,6 +21,23 @@ FIRST_ID = 1000  # of persons and of auctions
 FIRST_CATEGORY, CATEGORIES = 10, 5
 HOT_EVERY = 100  # of the persons or auctions, the first is hot until the next hundred begins
 PRICE_KNOTS = 4096  # a price is right to two millionths between them
+CHANNELS = 10_000  # besides the hot ones
+TEXTS = 4096  # of each pool of random texts
+
+STATES = ("az", "ca", "id", "or", "wa", "wy")
+CITIES = (  # have nothing to do with the state, as in Nexmark
+    *("phoenix", "los angeles", "san francisco", "boise", "portland"),
+    *("bend", "redmond", "seattle", "kent", "cheyenne"),
+)
+FIRST_NAMES = (
+    *("peter", "paul", "luke", "john", "saul", "vicky"),
+    *("kate", "julie", "sarah", "deiter", "walter"),
+)
+LAST_NAMES = (
+    *("shultz", "abrams", "spencer", "white", "bartels"),
+    *("walton", "smith", "jones", "noris"),
+)
+HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 
 
 class Rows:
@@ -139,8 +160,8 @@ def _channel(rows: Rows) -> Whole:
     bits = rows.draw("channel")
     return np.where(
         one_of(2, bits) > 0,
-        pools.CHANNELS + below(len(pools.HOT_CHANNELS), bits),
-        below(pools.CHANNELS, bits),
+        CHANNELS + below(len(HOT_CHANNELS), bits),
+        below(CHANNELS, bits),
     )
 
 
@@ -148,39 +169,107 @@ def _take(pool: pa.StringArray, indices: Whole) -> pa.StringArray:
     return pool.take(pa.array(indices))
 
 
+@cache
+def _names() -> pa.StringArray:
+    """First and last names, all combinations."""
+    return pa.array([f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES])
+
+
+@cache
+def _texts(name: str, shortest: int, longest: int, spaces: bool = False) -> pa.StringArray:
+    """Random lower-case texts of ``shortest`` to ``longest`` letters.
+
+    With ``spaces`` every 13th character is a space; those at the ends are cut off.
+    """
+    lengths = shortest + below(longest - shortest + 1, draw(0, f"{name} lengths", 0, TEXTS))
+    ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    bits = draw(0, f"{name} letters", 0, int(ends[-1]))
+    letters = (ord("a") + below(26, bits)).astype(np.uint8)
+    if spaces:
+        letters[one_of(13, bits) == 0] = ord(" ")
+    made = pa.StringArray.from_buffers(TEXTS, pa.py_buffer(ends), pa.py_buffer(letters))
+    return pc.utf8_trim(made, " ") if spaces else made
+
+
+@cache
+def _emails() -> pa.StringArray:
+    """Two random texts around an @."""
+    return pc.binary_join_element_wise(
+        _texts("user", 3, 6, spaces=True), "@", _texts("host", 3, 4, spaces=True), ".com", ""
+    )
+
+
+@cache
+def _credit_cards() -> pa.StringArray:
+    """Four times four digits."""
+    digits = below(10_000, draw(0, "credit cards", 0, 4 * TEXTS)).reshape(TEXTS, 4)
+    return pa.array([" ".join(f"{part:04d}" for part in row) for row in digits.tolist()])
+
+
+@cache
+def _channels() -> pa.StringArray:
+    """The ``CHANNELS`` ordinary channels, then the hot ones."""
+    return pa.array([*(f"channel-{i}" for i in range(CHANNELS)), *HOT_CHANNELS])
+
+
+@cache
+def _urls() -> pa.StringArray:
+    """The address of each channel; nine of ten ordinary ones have its number, bits reversed."""
+    count = CHANNELS + len(HOT_CHANNELS)
+    folders = _texts("folders", 3, 4).to_pylist()
+    picks = [below(TEXTS, draw(0, f"folder {i}", 0, count)).tolist() for i in range(3)]
+    numbered = (below(10, draw(0, "numbered", 0, count)) > 0).tolist()
+    made = []
+    for i, (a, b, c) in enumerate(zip(*picks, strict=True)):
+        folder = f"{folders[a]}/{folders[b]}/{folders[c]}"
+        number = f"&channel_id={_channel_id(i)}" if i < CHANNELS and numbered[i] else ""
+        made.append(f"https://www.nexmark.com/{folder}/item.htm?query=1{number}")
+    return pa.array(made)
+
+
+def _channel_id(channel: int) -> int:
+    """The absolute value of the channel's number with its 32 bits in reverse.
+
+    >>> _channel_id(7568)
+    163053568
+    """
+    turned = int(f"{channel:032b}"[::-1], 2)
+    return min(turned, 2**32 - turned)
+
+
 Column = Callable[[Rows], "Whole | pa.Array"]
 
 COLUMNS: Mapping[Table, Mapping[str, Column]] = {
     "person": {
         "id": lambda rows: rows.numbers + FIRST_ID,
-        "name": lambda rows: rows.take(pools.names(), "name"),
-        "email_address": lambda rows: rows.take(pools.emails(), "email_address"),
-        "credit_card": lambda rows: rows.take(pools.credit_cards(), "credit_card"),
-        "city": lambda rows: rows.take(pools.cities(), "city"),
-        "state": lambda rows: rows.take(pools.states(), "state"),
+        "name": lambda rows: rows.take(_names(), "name"),
+        "email_address": lambda rows: rows.take(_emails(), "email_address"),
+        "credit_card": lambda rows: rows.take(_credit_cards(), "credit_card"),
+        "city": lambda rows: rows.take(pa.array(CITIES), "city"),
+        "state": lambda rows: rows.take(pa.array(STATES), "state"),
         "date_time": lambda rows: rows.date_time,
-        "extra": lambda rows: rows.take(pools.texts("person", 111, 166), "extra"),
+        "extra": lambda rows: rows.take(_texts("person", 111, 166), "extra"),
     },
     "auction": {
         "id": lambda rows: rows.numbers + FIRST_ID,
-        "item_name": lambda rows: rows.take(pools.texts("item", 3, 19, True), "item_name"),
-        "description": lambda rows: rows.take(pools.texts("words", 3, 99, True), "description"),
+        "item_name": lambda rows: rows.take(_texts("item", 3, 19, True), "item_name"),
+        "description": lambda rows: rows.take(_texts("words", 3, 99, True), "description"),
         "initial_bid": lambda rows: _price(rows, "initial_bid"),
         "reserve": lambda rows: _price(rows, "initial_bid") + _price(rows, "reserve"),
         "date_time": lambda rows: rows.date_time,
         "expires": _expires,
         "seller": _seller,
         "category": lambda rows: FIRST_CATEGORY + below(CATEGORIES, rows.draw("category")),
-        "extra": lambda rows: rows.take(pools.texts("auction", 313, 468), "extra"),
+        "extra": lambda rows: rows.take(_texts("auction", 313, 468), "extra"),
     },
     "bid": {
         "auction": _auction,
         "bidder": _bidder,
         "price": lambda rows: _price(rows, "price"),
-        "channel": lambda rows: _take(pools.channels(), _channel(rows)),
-        "url": lambda rows: _take(pools.urls(), _channel(rows)),
+        "channel": lambda rows: _take(_channels(), _channel(rows)),
+        "url": lambda rows: _take(_urls(), _channel(rows)),
         "date_time": lambda rows: rows.date_time,
-        "extra": lambda rows: rows.take(pools.texts("bid", 54, 81), "extra"),
+        "extra": lambda rows: rows.take(_texts("bid", 54, 81), "extra"),
     },
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from penstock.lab.calibrate.profile.fit import Fit
-from penstock.report.style import plain_table
+from penstock.report.table import plain_table
 
 
 def stages_table(fit: Fit) -> Table:

@@ -1,4 +1,4 @@
-"""What happens next: events in the order of their time."""
+"""The event queue of a simulation: what happens next, in the order of time."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Agenda:
+class EventQueue:
     """Simulated time, in seconds from 0, and what is due; of the same moment, first come."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = itertools.count()
 
     def at(self, time: float, action: Callable[..., None], *args: Any) -> None:
         """Do something at a moment that is not past."""
-        heapq.heappush(self._events, (time, next(self._count), action, args))
+        heapq.heappush(self._queue, (time, next(self._count), action, args))
 
     def run(self, until: float) -> None:
         """Let happen what is due by then."""
-        events = self._events
+        events = self._queue
         while events and events[0][0] <= until:
             self.now, _, action, args = heapq.heappop(events)
             action(*args)
@@ -30,5 +30,5 @@ class Agenda:
 
     def step(self) -> None:
         """Let the next event happen."""
-        self.now, _, action, args = heapq.heappop(self._events)
+        self.now, _, action, args = heapq.heappop(self._queue)
         action(*args)
