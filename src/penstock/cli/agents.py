@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import typer
@@ -237,12 +236,7 @@ class AgentsView:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._screen.is_terminal:
             self._live.stop()
 

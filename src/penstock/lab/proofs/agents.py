@@ -11,17 +11,26 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from penstock.core.errors import InputError
-from penstock.history.files import atomic
 from penstock.lab.agents.executors.setup import AgentSettings
 from penstock.lab.proofs.agents_run import AgentsRun, AgentsRunSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report import units
-from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, POOLS, STYLE, WIDTH
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    POOLS,
+    STYLE,
+    WIDTH,
+    new_figure,
+    save_figure,
+)
 from penstock.report.runs import PICTURE
 
 COURSE = "course.json"
@@ -162,10 +171,8 @@ OFFSET = 0.05  # executors between the lines of two operators, so that both are 
 
 def draw(course: AgentsRun, folder: Path) -> Path:
     """Draw a course as ``report.png``."""
-    path = folder / PICTURE
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         panels = figure.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": (3, 4, 3, 3)})
         times = [g.time for g in course.glances]
         _rates(panels[0], times, course)
@@ -185,9 +192,7 @@ def draw(course: AgentsRun, folder: Path) -> Path:
         )  # fmt: skip
         figure.text(0.985, 0.975, str(course.answer), fontsize=15, ha="right", va="top")
         figure.subplots_adjust(left=0.07, right=0.985, top=0.89, bottom=0.07, hspace=0.33)
-        with atomic(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, folder / PICTURE)
 
 
 def _rates(axes: Axes, times: list[float], course: AgentsRun) -> None:
