@@ -125,7 +125,7 @@ def agents(
     if not no_save:
         check_writable(out)
     with AgentsView() as view:
-        outcome = asyncio.run(run(plan, watch=view.watch, say=view.say))
+        outcome = asyncio.run(run(plan, watch=view.watch, say=output.say))
     folder = None if no_save else _save(plan, outcome, out)
     if as_json:
         output.print_json({"run": None if folder is None else str(folder), **outcome.document()})
@@ -213,10 +213,6 @@ class AgentsView:
         self._samples: list[PipelineSample] = []
         self._next = 0.0
         self._live = Live(self._render(), console=self._screen, refresh_per_second=4)
-
-    def say(self, message: str) -> None:
-        """A line of progress."""
-        output.say(message)
 
     def watch(self, sample: PipelineSample) -> None:
         """Show a look at the run."""

@@ -37,11 +37,10 @@ class Membership:
         address: Address,
         send: Callable[[Address, Message], None],
         counts: Counter[str],
-        protocol: ScalingProtocol | None = None,
     ) -> None:
         self.me = Instance(address=address, phase="inactive")
         self.finished = False  # all neighbours know that it leaves
-        self._protocol = protocol or ScalingProtocol()
+        self._protocol = ScalingProtocol()
         self._send = send
         self._counts = counts
         self._asked: dict[Address, Message] = {}
