@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.lab.agents.executors.host import Assignment, Assignments
-
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.agent import ExecutorAgent
-from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.host import Applications, Assignment, Assignments
 from penstock.lab.agents.executors.load import LoadMeter
 from penstock.lab.agents.executors.setup import AgentSettings, ExecutorAgentSetup
 from penstock.lab.agents.protocol.setup import AgentSetup

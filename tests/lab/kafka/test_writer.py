@@ -18,7 +18,7 @@ from penstock.lab.kafka import writer
 from penstock.lab.kafka.producer import NexmarkProducer, Progress
 from penstock.lab.kafka.records import encode
 from penstock.lab.kafka.writer import SPREAD, TableWriter, Writer
-from penstock.lab.proofs.producer import measure_producer, rate_of
+from penstock.lab.proofs.producer import rate_of
 from penstock.workloads.nexmark import NexmarkStream, Reading
 from penstock.workloads.patterns import Constant
 
@@ -165,11 +165,6 @@ def test_the_rate_leaves_out_the_start_and_the_end() -> None:
 def test_too_few_events_have_no_rate(samples: list[tuple[float, int]]) -> None:
     with pytest.raises(EngineError, match="too few to tell a rate"):
         rate_of(samples)
-
-
-def test_no_repeats_are_refused() -> None:
-    with pytest.raises(InputError, match="repeats 0 and events 500000 must both be ≥ 1"):
-        measure_producer(repeats=0)
 
 
 def test_the_job_of_a_process_is_plain_json() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from penstock.core.errors import InputError
-from penstock.lab.agents.executors.setup import AgentSettings
-from penstock.lab.proofs.agents_run import AgentsRun, AgentsRunSettings, run
+from penstock.lab.proofs.agents_run import AgentsRun, AgentsSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report import units
 from penstock.report.figure import (
@@ -34,59 +31,11 @@ from penstock.report.figure import (
 from penstock.report.runs import PICTURE
 
 COURSE = "course.json"
-TRIGGER = 4.0  # seconds
-WINDOW_TRIGGERS = 3  # over which an agent measures
-QUICK_SECONDS = 60.0  # the least that a run lasts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsSettings:
-    """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
-
-    ``cpu_share`` of a core that each executor has · ``most`` executors of an operator.
-    """
-
-    seconds: float = 360.0
-    low: float = 600.0
-    high: float = 5_000.0
-    period: float = 15.0
-    cpu_share: float = 0.12
-    most: int = 4
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not QUICK_SECONDS <= self.seconds <= 3600.0:
-            raise InputError(f"--seconds {self.seconds:g} must lie between 60 and 3600")
-        if not 1.0 <= self.low <= self.high <= 1e6:
-            raise InputError(f"1 ≤ --low {self.low:g} ≤ --high {self.high:g} ≤ 1000000 must hold")
-        if not 2 <= self.most <= 8:
-            raise InputError(f"{self.most} executors of an operator must lie between 2 and 8")
-        if not WINDOW_TRIGGERS * TRIGGER <= self.period <= self.seconds / 4:
-            raise InputError(
-                f"--period {self.period:g} must lie between {WINDOW_TRIGGERS * TRIGGER:g}, over "
-                f"which the load is measured, and a quarter of --seconds {self.seconds:g}"
-            )
-
-    @property
-    def plan(self) -> AgentsRunSettings:
-        """What is run."""
-        settings = AgentSettings(
-            period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed
-        )
-        return AgentsRunSettings(
-            seconds=self.seconds,
-            low=self.low,
-            high=self.high,
-            share=self.cpu_share,
-            most=self.most,
-            trigger=TRIGGER,
-            settings=settings,
-        )
 
 
 def prove(spec: AgentsSettings, *, folder: Path, say: Say) -> Proof:
     """Run it, keep its course and draw it."""
-    course = run(spec.plan, say=say)
+    course = run(spec, say=say)
     text = json.dumps(dataclasses.asdict(course), ensure_ascii=False)
     (folder / COURSE).write_text(text + "\n", encoding="utf-8")
     draw(course, folder)

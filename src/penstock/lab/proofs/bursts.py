@@ -75,7 +75,7 @@ def prove(spec: BurstsSettings, *, folder: Path, say: Say) -> Proof:
     with LocalCluster(ClusterSpec(slots=1, cpu_share=QUOTA), say=say) as cluster:
         if not cluster.limited:
             raise InputError(f"CPU shares cannot be set here. {cluster.why_unlimited}")
-        with BurstSession(cluster, say=say) as session:
+        with BurstSession(cluster, journals=folder, say=say) as session:
             speed = _speed(session, spec, say)
             plan = TracePiece(
                 first=FIRST,
@@ -92,8 +92,7 @@ def prove(spec: BurstsSettings, *, folder: Path, say: Say) -> Proof:
                 for percentile, target in targets.items():
                     parameters = {"target": target, "percentile": percentile}
                     what = f"{name} {_what(percentile)}"
-                    course = session.run(what, plan, create(name, parameters), journal=folder)
-                    courses.append(course)
+                    courses.append(session.run(what, plan, create(name, parameters)))
         shutil.copytree(cluster.folder / "logs", folder / "logs", dirs_exist_ok=True)
     (folder / COURSE).write_text(json.dumps([asdict(c) for c in courses]) + "\n", encoding="utf-8")
     draw(courses, {_what(p): t for p, t in targets.items()}, folder)
