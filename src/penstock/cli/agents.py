@@ -196,8 +196,7 @@ def _show(plan: PipelineRunSettings, outcome: PipelineRunResult, folder: Path | 
         out.print()
     out.print(f"{outcome.seconds:.0f} s until the last record was done.")
     if folder is not None:
-        out.print(f"run     {folder}", soft_wrap=True)
-        out.print(f"picture {folder / PICTURE}", soft_wrap=True)
+        output.print_files({"run": folder, "picture": folder / PICTURE})
 
 
 EVERY = 5.0  # seconds between two lines where there is no terminal
