@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import typer
@@ -97,7 +98,7 @@ def agents(
 
     if kill and kill_keeper:
         raise InputError("--kill and --kill-keeper: one of them at a time")
-    victim: Literal["any", "keeper"] | None = "keeper" if kill_keeper else None
+    victim: Literal["any", "keeper"] | None = "any" if kill else "keeper" if kill_keeper else None
     policy = _policy(pairs("--set", set_))
     plan = PipelineRunSettings(
         pipeline=Pipeline(
@@ -120,7 +121,7 @@ def agents(
         seed=seed,
         most=most,
         patience=patience,
-        kill="any" if kill else victim,
+        kill=victim,
     )
     if not no_save:
         check_writable(out)
@@ -139,10 +140,9 @@ def agents(
 
 
 def _names(count: int) -> list[str]:
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    if not 1 <= count <= len(letters):
-        raise InputError(f"--operators {count} must be 1 to {len(letters)}")
-    return list(letters[:count])
+    if not 1 <= count <= len(ascii_uppercase):
+        raise InputError(f"--operators {count} must be 1 to {len(ascii_uppercase)}")
+    return list(ascii_uppercase[:count])
 
 
 def _policy(given: dict[str, str]) -> Probabilistic:

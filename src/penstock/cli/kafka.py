@@ -106,7 +106,7 @@ def produce(
 ) -> None:
     """Write Nexmark's events to Kafka at the rate of a workload, each once.
 
-    Started again with the same options and --start, it goes on where it was.
+    Started again with the same options and --start-time, it goes on where it was.
     """
     from penstock.lab.kafka.producer import NexmarkProducer
     from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
@@ -169,7 +169,7 @@ class _Watch:
         self._bar.stop()
 
     def see(self, now: Progress) -> None:
-        """One look."""
+        """Take in how far it is now, and show it."""
         if self._first is None:
             self._first, self._begun = now, time.monotonic()
         self._last = now

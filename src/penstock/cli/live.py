@@ -40,7 +40,7 @@ class LiveView:
         self._terminal = self._screen.is_terminal
 
     def say(self, message: str) -> None:
-        """A line of progress."""
+        """Show a line of progress."""
         self._status = message
         if self._terminal:
             self._live.update(self._render())

@@ -43,7 +43,7 @@ def prove(spec: AgentsSettings, *, folder: Path, say: Say) -> Proof:
 
 
 def judge(course: AgentsRun) -> Proof:
-    """The verdict."""
+    """Judge a run: it stayed exact, went up and down, and only agents sized it."""
     counts = course.counts
     names = list(course.rosters)
     sizes = {name: [g.executors[name] for g in course.glances] for name in names}

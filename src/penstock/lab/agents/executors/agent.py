@@ -146,7 +146,7 @@ class ExecutorAgent:
         self._announce()
 
     def answered(self) -> None:
-        """Nothing waits for that."""
+        """Do nothing: no work waits for an answer."""
 
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
         """No records go this way; whoever sends some is rid of them."""
@@ -199,7 +199,7 @@ class ApplicationDriver(Protocol):
     """Carries out ±1, or raises with the reason."""
 
     async def add(self, who: str) -> None:
-        """One executor more."""
+        """Start one executor more."""
 
     async def remove(self, who: str, executor: str) -> None:
         """This very executor leaves when its tasks are done, and is not replaced."""

@@ -166,13 +166,13 @@ class InstanceAgent:
         self.outbox.flush()
 
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
-        """Records came."""
+        """Work on records that came."""
         self.siblings = max(1, siblings)
         self.meter.note(len(ids) // 8)
         self.stage.put(ids, done)
 
     def returned(self, batches: list[RecordBatch]) -> None:
-        """Others get these records."""
+        """Send records whose receiver is gone to others."""
         self.counts["records rerouted"] += sum(batch.records for batch in batches)
         self.outbox.put_back(batches)
 

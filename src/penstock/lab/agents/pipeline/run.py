@@ -112,7 +112,7 @@ class Running:
         self._hosts[self._sites[who]].order({"kill": list(who)})
 
     def go(self) -> None:
-        """The load begins."""
+        """Begin the load."""
         self._begun = self._clock()
         for serial in range(self._plan.pipeline.sources):
             self.order(Address(SOURCE, serial), {"go": True})

@@ -35,10 +35,10 @@ class Stage(Protocol):
         """Records have come."""
 
     def start(self) -> None:
-        """It may work."""
+        """Let it work."""
 
     async def run(self) -> None:
-        """Work."""
+        """Work until it has nothing more to do, or for ever."""
 
 
 def made_stage(address: Address, pipeline: Pipeline, outbox: Outbox, clock: Clock) -> Stage:
@@ -66,7 +66,7 @@ class Meter:
         self._noted: deque[tuple[float, int]] = deque()
 
     def note(self, records: int) -> None:
-        """So many came now."""
+        """Count records that came now."""
         self._noted.append((self._clock(), records))
         self._drop()
 
@@ -213,7 +213,7 @@ class Source:
         """Does nothing: a source waits for ``go``."""
 
     def go(self) -> None:
-        """The load begins."""
+        """Begin to emit."""
         self._go.set()
 
     async def run(self) -> None:

@@ -91,7 +91,7 @@ class Membership:
         return True
 
     def heard(self, sender: Address, message: Message) -> None:
-        """A message has come."""
+        """Take a message that has come."""
         match message:
             case DuplicationAck() | DeletionAck():
                 if self._asked.pop(sender, None) is None:

@@ -84,7 +84,7 @@ class SplitRun:
 
     @property
     def hops(self) -> tuple[Hop, ...]:
-        """Its applications."""
+        """The hops of the query, an application each."""
         return hops_of(self.query)
 
     @property
