@@ -189,7 +189,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _given(words: dict[str, Any], *, several: bool) -> str:
-    """The parameters as ``--workload-set`` takes them, without empty ones and the seed of several."""
+    """The parameters as ``--workload-set`` takes them; without empty ones, or a seed of several."""
     shown = {k: v for k, v in words.items() if k != "name" and v != ""}
     if several:
         shown.pop("seed", None)
