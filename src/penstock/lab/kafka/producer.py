@@ -53,11 +53,6 @@ class Progress:
     behind_seconds: float
 
     @property
-    def behind(self) -> int:
-        """Events that are released and not written."""
-        return max(self.released - self.written, 0)
-
-    @property
     def done(self) -> bool:
         """Whether all are written."""
         return self.written >= self.total
