@@ -21,13 +21,6 @@ from tests.fakes.shell import Shell
 SHORT = ("simulate", "--minutes", "20")
 
 
-@pytest.fixture
-def shell(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Shell:
-    return Shell.at(tmp_path, monkeypatch, capsys)
-
-
 def widest(text: str) -> int:
     return max(len(line) for line in text.splitlines())
 

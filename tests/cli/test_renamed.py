@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import typer
 
 from penstock.cli.app import app
 from penstock.cli.renamed import COMMANDS, OPTIONS, modernized
 from tests.fakes.shell import Shell
-
-
-@pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
-    return Shell.at(tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("old", COMMANDS)

@@ -26,13 +26,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "penstock"
 
 
-@pytest.fixture
-def shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Shell:
-    return Shell.at(tmp_path, monkeypatch, capsys)
-
-
 @real
 def test_it_measures_once_and_leaves(cache: Path, shell: Shell) -> None:
     asked = ("--site", "a=0ms", "--site", "b=5ms", "--check", "--jitter", "1ms")

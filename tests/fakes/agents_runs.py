@@ -20,10 +20,10 @@ def pipeline(**values: object) -> Pipeline:
     return Pipeline(**{**given, **values})  # type: ignore[arg-type]
 
 
-Deed = Callable[[System], Awaitable[None]]
+Action = Callable[[System], Awaitable[None]]
 
 
-def played(action: Deed, setup: Pipeline | None = None, at: float = 2.0) -> System:
+def played(action: Action, setup: Pipeline | None = None, at: float = 2.0) -> System:
     """A whole run in which something is done after some seconds."""
     system = System(setup or pipeline())
 

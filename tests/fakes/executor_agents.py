@@ -9,8 +9,7 @@ from typing import Any
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
 from penstock.lab.agents.executors.agent import ExecutorAgent
-from penstock.lab.agents.executors.assignment import Assignment, Assignments
-from penstock.lab.agents.executors.host import Applications
+from penstock.lab.agents.executors.host import Applications, Assignment, Assignments
 from penstock.lab.agents.executors.load import LoadMeter
 from penstock.lab.agents.executors.setup import AgentSettings, ExecutorAgentSetup
 from penstock.lab.agents.protocol.setup import AgentSetup

@@ -7,13 +7,23 @@ import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import AsJson, pairs
+from penstock.cli.options import (
+    FLAGS,
+    AsJson,
+    Config,
+    Fewest,
+    JournalFile,
+    MetricsPort,
+    Parameters,
+    Period,
+    PolicyName,
+    pairs,
+)
 from penstock.core.errors import EngineError, InputError, NotReady
 
 if TYPE_CHECKING:
@@ -25,16 +35,6 @@ if TYPE_CHECKING:
 
 TICKS, INTERRUPTED = "ticks", "interrupted"
 RETRY = 2.0  # seconds until the next look at an address that did not answer
-_FLAGS = {
-    "policy": "--policy",
-    "parameters": "--set",
-    "min_executors": "--min",
-    "max_executors": "--max",
-    "period": "--period",
-    "window": "--window",
-    "journal": "--journal",
-    "metrics_port": "--metrics-port",
-}
 
 
 def advise(
@@ -49,36 +49,25 @@ def advise(
     app: Annotated[
         str | None, typer.Option(metavar="ID", help="Which application, where there are several.")
     ] = None,
-    policy: Annotated[str | None, typer.Option(help="The auto-scaler.", show_default="ds2")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A policy parameter; repeatable."),
-    ] = None,
-    minimum: Annotated[
-        int | None, typer.Option("--min", help="Fewest executors.", show_default="1")
-    ] = None,
+    policy: PolicyName = None,
+    set_: Parameters = None,
+    minimum: Fewest = None,
     maximum: Annotated[
         int | None, typer.Option("--max", help="Most executors.", show_default="80")
     ] = None,
-    period: Annotated[
-        float | None, typer.Option(help="Seconds between decisions.", show_default="15")
-    ] = None,
+    period: Period = None,
     window: Annotated[
         float | None,
         typer.Option(help="Seconds of batches each looks at.", show_default="the period"),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A configuration file; see docs/configuration.md.")
-    ] = None,
+    config: Config = None,
     ticks: Annotated[
         int | None,
         typer.Option(help="End after this many decisions.", show_default="when it ends"),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="End after one decision.")] = False,
-    journal: Annotated[Path | None, typer.Option(help="File for the decisions.")] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(help="Port for Prometheus; 0: any free one.")
-    ] = None,
+    journal: JournalFile = None,
+    metrics_port: MetricsPort = None,
     as_json: AsJson = False,
 ) -> None:
     """Watch a Spark application from outside and say what its size should be.
@@ -106,7 +95,7 @@ def advise(
             "metrics_port": metrics_port,
             "mode": "advise",
         },
-        flags=_FLAGS,
+        flags=FLAGS,
     )
     _watch(app_url, app, settings, 1 if once else ticks, as_json)
 
@@ -296,10 +285,9 @@ def _decision_document(decision: Decision) -> dict[str, Any]:
 
 def show(summary: Summary) -> None:
     """The summary as a small table."""
-    from rich import box
-    from rich.table import Table
+    from penstock.report.style import plain_table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = plain_table()
     table.add_column("executors", no_wrap=True)
     for name in ("least", "mean", "most"):
         table.add_column(name, justify="right", no_wrap=True)

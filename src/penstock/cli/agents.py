@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import typer
@@ -98,7 +98,7 @@ def agents(
 
     if kill and kill_keeper:
         raise InputError("--kill and --kill-keeper: one of them at a time")
-    victim: Literal["any", "keeper"] | None = "keeper" if kill_keeper else None
+    victim: Literal["any", "keeper"] | None = "any" if kill else "keeper" if kill_keeper else None
     policy = _policy(pairs("--set", set_))
     plan = PipelineRunSettings(
         pipeline=Pipeline(
@@ -121,12 +121,12 @@ def agents(
         seed=seed,
         most=most,
         patience=patience,
-        kill="any" if kill else victim,
+        kill=victim,
     )
     if not no_save:
         check_writable(out)
     with AgentsView() as view:
-        outcome = asyncio.run(run(plan, watch=view.watch, say=view.say))
+        outcome = asyncio.run(run(plan, watch=view.watch, say=output.say))
     folder = None if no_save else _save(plan, outcome, out)
     if as_json:
         output.print_json({"run": None if folder is None else str(folder), **outcome.document()})
@@ -140,10 +140,9 @@ def agents(
 
 
 def _names(count: int) -> list[str]:
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    if not 1 <= count <= len(letters):
-        raise InputError(f"--operators {count} must be 1 to {len(letters)}")
-    return list(letters[:count])
+    if not 1 <= count <= len(ascii_uppercase):
+        raise InputError(f"--operators {count} must be 1 to {len(ascii_uppercase)}")
+    return list(ascii_uppercase[:count])
 
 
 def _policy(given: dict[str, str]) -> Probabilistic:
@@ -197,8 +196,7 @@ def _show(plan: PipelineRunSettings, outcome: PipelineRunResult, folder: Path | 
         out.print()
     out.print(f"{outcome.seconds:.0f} s until the last record was done.")
     if folder is not None:
-        out.print(f"run     {folder}", soft_wrap=True)
-        out.print(f"picture {folder / PICTURE}", soft_wrap=True)
+        output.print_files({"run": folder, "picture": folder / PICTURE})
 
 
 EVERY = 5.0  # seconds between two lines where there is no terminal
@@ -214,10 +212,6 @@ class AgentsView:
         self._samples: list[PipelineSample] = []
         self._next = 0.0
         self._live = Live(self._render(), console=self._screen, refresh_per_second=4)
-
-    def say(self, message: str) -> None:
-        """A line of progress."""
-        output.say(message)
 
     def watch(self, sample: PipelineSample) -> None:
         """Show a look at the run."""
@@ -237,12 +231,7 @@ class AgentsView:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._screen.is_terminal:
             self._live.stop()
 

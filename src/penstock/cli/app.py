@@ -30,6 +30,7 @@ from penstock.cli.control import control
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.kafka import kafka
+from penstock.cli.options import command_group
 from penstock.cli.policies import policies
 from penstock.cli.prove import prove
 from penstock.cli.renamed import modernized
@@ -100,12 +101,7 @@ def build(commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
 
 def _laboratory() -> typer.Typer:
     """``penstock lab``."""
-    lab = typer.Typer(
-        name="lab",
-        help=_LAB_HELP,
-        no_args_is_help=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    lab = command_group("lab", _LAB_HELP)
     for name, function in LABORATORY.items():
         lab.command(name)(function)
     lab.add_typer(kafka, name="kafka")

@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench_spark import check_servers
+from penstock.cli.options import AsJson, Out
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def bench(
             help="Kafka to use instead of a broker of its own, if the spec's source is kafka.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where runs are kept.")] = Path("runs"),
+    out: Out = Path("runs"),
     resume: Annotated[
         str | None,
         typer.Option(metavar="RUN", help="Go on with a bench: its folder, id, or 'latest'."),
@@ -51,7 +52,7 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the cells and how long they may take.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run every pipeline, workload and policy of a spec with every seed.
 
@@ -129,13 +130,13 @@ def runs_bar(title: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def report_bench(folder: Path, *, as_json: bool = False, base: str | None = None) -> Path:
+def report_bench(folder: Path, *, as_json: bool = False) -> Path:
     """Rebuild the report of a bench and print it; returns the page."""
     from penstock.bench.cell import read_cell
     from penstock.comparison.folder import finish
 
-    done = finish(folder, base=base, read=read_cell)
-    show(done, as_json=as_json, differences=base is not None)
+    done = finish(folder, read=read_cell)
+    show(done, as_json=as_json)
     return done.files["page"]
 
 
@@ -154,8 +155,7 @@ def show(done: Comparison, *, as_json: bool, differences: bool = False) -> None:
     screen.print(FRONT, style="dim")
     if done.files:
         screen.print()
-    for name, path in done.files.items():
-        screen.print(f"{name:8}{path}", soft_wrap=True)
+    output.print_files(done.files)
     if not done.results.complete and done.results.folder is not None:
         output.say(f"not complete; go on with: penstock bench --resume {done.results.folder}")
 

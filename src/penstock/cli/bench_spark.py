@@ -57,7 +57,7 @@ class BenchView:
             output.say(message)
 
     def watch(self, moment: RunProgress) -> None:
-        """Where a run is."""
+        """Show where a run is."""
         cell = moment.cell
         self._now = (
             f"{cell.key}, seed {moment.seed}: minute {moment.minute:.0f} of {cell.minutes:g}, "
@@ -69,7 +69,7 @@ class BenchView:
             self._next_line = moment.minute + EVERY
 
     def finished(self, cell: Cell, seed: int) -> None:
-        """One run more."""
+        """Count a run that has ended."""
         self._past += cell.minutes
         self._next_line = 0.0
         self.done += 1
@@ -81,7 +81,7 @@ class BenchView:
         self._screen.print(f"{failure}; {'tried again' if again else 'given up'}", soft_wrap=True)
 
     def stopped(self, folder: Path) -> None:
-        """How to go on."""
+        """Say how to go on."""
         output.say(f"stopped after {self.done} of {self._runs} runs; they are in {folder}")
         output.say(f"go on with: penstock bench --resume {folder}")
 

@@ -119,8 +119,7 @@ def calibrate(
         output.print_json({**_document(found), "files": {k: str(v) for k, v in files.items()}})
         return
     _show(found)
-    for name, path in files.items():
-        output.console().print(f"{name:8}{path}", soft_wrap=True)
+    output.print_files(files)
 
 
 def _measure(spec: CalibrationSpec) -> Calibration:
@@ -128,15 +127,11 @@ def _measure(spec: CalibrationSpec) -> Calibration:
 
     with output.progress() as bar:
         task = bar.add_task("starting", total=spec.repeats * len(spec.sizes))
+        say = output.sayer(bar, task)
 
         def measured(size: int, throughput: float) -> None:
             bar.advance(task)
             say(f"{size} executors: {throughput:,.0f} records/s")
-
-        def say(line: str) -> None:
-            bar.update(task, description=line)
-            if bar.disable:
-                output.say(line)
 
         return measure(spec, say=say, measured=measured)
 
@@ -261,7 +256,7 @@ def measure_profile(
         output.print_json(_profile_document(found, path))
         return
     _show_profile(found)
-    output.console().print(f"profile {path}", soft_wrap=True)
+    output.print_files({"profile": path})
 
 
 def _check_file(path: Path, *, force: bool) -> None:
@@ -288,12 +283,7 @@ def _measure_profile(plan: ProfileSpec, servers: str | None) -> Measured:
         def begun(number: int, steps: int) -> None:
             bar.update(task, total=steps, completed=number)
 
-        def say(line: str) -> None:
-            bar.update(task, description=line)
-            if bar.disable:
-                output.say(line)
-
-        return measure(plan, servers=servers, say=say, begun=begun)
+        return measure(plan, servers=servers, say=output.sayer(bar, task), begun=begun)
 
 
 def _profile_document(found: Measured, path: Path) -> dict[str, Any]:

@@ -9,10 +9,21 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench import check_workers, runs_bar, show
-from penstock.cli.options import AsJson, NoSave, Out, pairs
+from penstock.cli.options import (
+    LOAD,
+    AsJson,
+    NoSave,
+    Out,
+    Query,
+    Shared,
+    Start,
+    Workload,
+    WorkloadSet,
+    pairs,
+)
 from penstock.core.errors import InputError
 
-_LOAD, _RUN = "Pipeline and load", "Runs"
+_RUN = "Runs"
 
 
 def compare(
@@ -30,26 +41,15 @@ def compare(
     base: Annotated[
         str | None, typer.Option(help="The policy that others are compared with.")
     ] = None,
-    query: Annotated[
-        str, typer.Option(help="q1, q2, q3, q5, q8 or q11.", rich_help_panel=_LOAD)
-    ] = "q1",
-    workload: Annotated[
-        str, typer.Option(help="cosine, trace, spikes, …", rich_help_panel=_LOAD)
-    ] = "cosine",
-    workload_set: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A workload parameter.", rich_help_panel=_LOAD),
-    ] = None,
-    shared: Annotated[
-        bool, typer.Option("--shared", help="One pool for all operators.", rich_help_panel=_LOAD)
-    ] = False,
-    start: Annotated[
-        int | None, typer.Option(help="Start size of each pool.", rich_help_panel=_LOAD)
-    ] = None,
+    query: Query = "q1",
+    workload: Workload = "cosine",
+    workload_set: WorkloadSet = None,
+    shared: Shared = False,
+    start: Start = None,
     profile: Annotated[
         str,
         typer.Option(
-            "--rescale", help="What a change costs: restart or live.", rich_help_panel=_LOAD
+            "--rescale", help="What a change costs: restart or live.", rich_help_panel=LOAD
         ),
     ] = "restart",
     guards: Annotated[

@@ -11,6 +11,7 @@ import typer
 from penstock.cli import output
 from penstock.cli.config import show
 from penstock.cli.options import (
+    FLAGS,
     Config,
     CoolDown,
     FreezeFile,
@@ -50,7 +51,6 @@ def control(
     Decisions go to standard error, until Ctrl-C. SIGUSR1 freezes it, SIGUSR2
     thaws it.
     """
-    from penstock.cli.run import FLAGS
     from penstock.spark.controller import Controller
     from penstock.spark.freeze import KillSwitch
     from penstock.spark.settings.settings import load

@@ -10,14 +10,12 @@ from typing import Annotated
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import pairs
+from penstock.cli.options import AsJson, Out, Parameters, pairs
 
 
 def demo(
     policy: Annotated[str, typer.Option(help="Policy that acts.")] = "ds2",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Policy parameter, KEY=VALUE; repeatable.")
-    ] = None,
+    set_: Parameters = None,
     seconds: Annotated[float, typer.Option(help="Length of the load, one cosine period.")] = 150.0,
     low: Annotated[
         float | None, typer.Option(help="Lowest load, records/s.", show_default="1500")
@@ -29,8 +27,8 @@ def demo(
     cpu_share: Annotated[float, typer.Option(help="Share of a core per executor.")] = 0.35,
     period: Annotated[float, typer.Option(help="Seconds between decisions.")] = 3.0,
     seed: Annotated[int, typer.Option(help="Seed of the events.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the run.")] = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    out: Out = Path("runs"),
+    as_json: AsJson = False,
 ) -> None:
     """Run Nexmark query 5 on a local Spark cluster and let a policy scale it.
 
@@ -70,13 +68,7 @@ def demo(
         result = run_demo(spec, say=view.say, watch=view.watch)
     done, comparison = result.finished, result.comparison
     if as_json:
-        document = finished_document(done)
-        output.print_json(
-            {
-                **document,
-                **dataclasses.asdict(comparison),
-            }
-        )
+        output.print_json({**finished_document(done), **dataclasses.asdict(comparison)})
     else:
         output.show_finished(done)
         summary = done.summary

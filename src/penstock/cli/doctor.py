@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from penstock.cli.options import AsJson
 from penstock.cli.output import console, print_json
 from penstock.lab.kafka.jars import check as kafka
 from penstock.lab.sites.requirements import check as sites
@@ -17,11 +18,7 @@ NEEDED = ("java", "pyspark")  # without them nothing runs on Spark; the rest is 
 MISSING = 3
 
 
-def doctor(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on standard output.")
-    ] = False,
-) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Tell what this machine has, what each part enables, and how to get what is missing."""
     from penstock.lab.host.probes import checks
 
@@ -52,11 +49,11 @@ def _needed(check: MachineCheck) -> bool:
 
 
 def _show(found: list[MachineCheck], missing: list[str]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    from penstock.report.style import plain_table
+
+    table = plain_table()
     table.add_column("", no_wrap=True)
     table.add_column("part", no_wrap=True, style="bold")
     table.add_column("found", ratio=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import AsJson, pairs
-from penstock.core.errors import EngineError, InputError
+from penstock.cli.options import AsJson, command_group, pairs, seconds_of
+from penstock.core.errors import EngineError
 
 if TYPE_CHECKING:
     from penstock.lab.kafka.producer import Progress
@@ -19,15 +18,9 @@ if TYPE_CHECKING:
 
 LOOK = 0.2  # seconds between looks at the broker
 SAY_EVERY = 10.0  # seconds between lines where there is no terminal
-_MINUTE = 60.0
 _WORK, _KAFKA = "Events", "Kafka"
 
-kafka = typer.Typer(
-    name="kafka",
-    help="Run a Kafka broker, and write Nexmark's events to one.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+kafka = command_group("kafka", "Run a Kafka broker, and write Nexmark's events to one.")
 
 
 @kafka.command("broker")
@@ -113,7 +106,7 @@ def produce(
 ) -> None:
     """Write Nexmark's events to Kafka at the rate of a workload, each once.
 
-    Started again with the same options and --start, it goes on where it was.
+    Started again with the same options and --start-time, it goes on where it was.
     """
     from penstock.lab.kafka.producer import NexmarkProducer
     from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
@@ -124,7 +117,7 @@ def produce(
         events=NexmarkEvents(seed=seed),
         pattern=pattern,
         start=float(int(time.time())) if start is None else start,
-        seconds=_seconds(minutes, duration(pattern)),
+        seconds=seconds_of(minutes, duration(pattern)),
         tables=cast("tuple[Table, ...]", tuple(name.strip() for name in tables.split(","))),
         partitions=partitions,
     )
@@ -176,7 +169,7 @@ class _Watch:
         self._bar.stop()
 
     def see(self, now: Progress) -> None:
-        """One look."""
+        """Take in how far it is now, and show it."""
         if self._first is None:
             self._first, self._begun = now, time.monotonic()
         self._last = now
@@ -205,12 +198,10 @@ class _Watch:
 
 
 def _show(document: dict[str, Any]) -> None:
-    from rich import box
-    from rich.table import Table as Columns
-
     from penstock.report import units
+    from penstock.report.style import plain_table
 
-    table = Columns(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = plain_table()
     for column in ("topics", "partitions", "events", "of", "events/s", "worst behind"):
         table.add_column(column, justify="left" if column == "topics" else "right")
     total = document["total"]
@@ -223,11 +214,3 @@ def _show(document: dict[str, Any]) -> None:
         units.seconds(document["worst_behind_seconds"]),
     )
     output.console().print(table)
-
-
-def _seconds(minutes: float | None, natural: float) -> float:
-    if minutes is None:
-        return max(natural, 1.0)
-    if not (math.isfinite(minutes) and minutes * _MINUTE >= 1):
-        raise InputError(f"--minutes {minutes:g} must be at least a second, 0.0167")
-    return minutes * _MINUTE

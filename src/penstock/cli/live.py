@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from penstock.cli import output
@@ -41,7 +40,7 @@ class LiveView:
         self._terminal = self._screen.is_terminal
 
     def say(self, message: str) -> None:
-        """A line of progress."""
+        """Show a line of progress."""
         self._status = message
         if self._terminal:
             self._live.update(self._render())
@@ -78,12 +77,7 @@ class LiveView:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._terminal:
             self._live.stop()
 

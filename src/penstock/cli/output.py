@@ -6,15 +6,16 @@ import json
 import logging
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from penstock.history.journal import Entry
     from penstock.report.build import Finished
@@ -62,6 +63,17 @@ def progress() -> Progress:
     )
 
 
+def sayer(bar: Progress, task: TaskID) -> Callable[[str], None]:
+    """What writes a line beside a bar, or on standard error where no bar is drawn."""
+
+    def write(line: str) -> None:
+        bar.update(task, description=line)
+        if bar.disable:
+            say(line)
+
+    return write
+
+
 def show_tables(summary: Summary, entries: Sequence[Entry]) -> None:
     """The tables of a run."""
     from penstock.report.run_tables import decisions_table, summary_table
@@ -78,10 +90,15 @@ def show_finished(done: Finished) -> None:
     ended_by = done.run.config.get("ended_by")
     if ended_by:
         say(f"this run did not reach its end: {ended_by}")
-    out = console()
-    out.print()
-    for name, path in (("run", done.run.folder), ("page", done.page), ("picture", done.picture)):
-        out.print(f"{name:8}{path}", soft_wrap=True)
+    console().print()
+    print_files({"run": done.run.folder, "page": done.page, "picture": done.picture})
+
+
+def print_files(files: Mapping[str, Path], *, width: int = 8) -> None:
+    """Where each part of a result is, one line for each; names take ``width`` columns."""
+    screen = console()
+    for name, path in files.items():
+        screen.print(f"{name:{width}}{path}", soft_wrap=True)
 
 
 def _plain(value: Any) -> Any:

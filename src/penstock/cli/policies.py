@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.options import AsJson
 from penstock.cli.output import console, print_json
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ def policies(
     name: Annotated[
         str | None, typer.Argument(help="Show all about one policy.", show_default=False)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on standard output.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the policies with their parameters, or explain one."""
     from penstock.core.errors import unknown
@@ -64,11 +63,11 @@ def _described(policy: Registered) -> dict[str, Any]:
 
 
 def _show_all(chosen: dict[str, dict[str, Any]]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    from penstock.report.style import plain_table
+
+    table = plain_table()
     table.add_column("policy", no_wrap=True, style="bold")
     table.add_column("idea", ratio=3)
     table.add_column("parameters", ratio=2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import AsJson, NoSave, Out
+from penstock.cli.options import AsJson, NoSave, Out, command_group
 
 if TYPE_CHECKING:
     from penstock.lab.proofs.proof import Proof
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 Quick = Annotated[bool, typer.Option("--quick", help="A first look: short, and proves little.")]
 
-prove = typer.Typer(
-    name="prove",
-    help="Check on this machine what Penstock promises on real Spark.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+prove = command_group("prove", "Check on this machine what Penstock promises on real Spark.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.options import AsJson
 from penstock.cli.output import print_json, say, show_finished
 
 
@@ -13,9 +14,7 @@ def report(
     run: Annotated[
         str, typer.Argument(help="The folder of a run, its id under runs/, or 'latest'.")
     ] = "latest",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on standard output.")
-    ] = False,
+    as_json: AsJson = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a web browser.")
     ] = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import output
+from penstock.cli.options import AsJson, Out, Workers
 from penstock.core.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -53,10 +54,8 @@ def reproduce(
             show_default="3000; geo 4000; others 0",
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes.", show_default="all cores")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the run.")] = Path("runs"),
+    workers: Workers = None,
+    out: Out = Path("runs"),
     resume: Annotated[
         str | None, typer.Option(help="Go on with an interrupted run: its folder.")
     ] = None,
@@ -69,7 +68,7 @@ def reproduce(
     docs: Annotated[
         Path | None, typer.Option(help="Also write the documents into this folder.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a paper's experiments with many seeds and judge its findings.
 
@@ -168,5 +167,4 @@ def _show(found: Reproduction[Any]) -> None:
     ties = verdicts.count("tie")
     tied = f", {ties} {'tie' if ties == 1 else 'ties'}" if ties else ""
     out.print(f"\n{verdicts.count('held')} of {len(verdicts)} findings held{tied}")
-    out.print(f"run     {found.folder}", soft_wrap=True)
-    out.print(f"page    {found.folder / PAGE}", soft_wrap=True)
+    output.print_files({"run": found.folder, "page": found.folder / PAGE})

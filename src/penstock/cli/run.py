@@ -16,8 +16,10 @@ import typer
 from penstock.cli import output
 from penstock.cli.config import show
 from penstock.cli.options import (
+    FLAGS,
     Config,
     CoolDown,
+    Fewest,
     FreezeFile,
     JournalFile,
     MetricsPort,
@@ -38,18 +40,6 @@ if TYPE_CHECKING:
     from penstock.spark.settings.settings import Settings
 
 LOOK = 0.2  # seconds between looks for a session
-FLAGS = {
-    "policy": "--policy",
-    "parameters": "--set",
-    "mode": "--mode",
-    "min_executors": "--min",
-    "max_executors": "--max",
-    "period": "--period",
-    "guards.cool_down": "--cool-down",
-    "journal": "--journal",
-    "freeze_file": "--freeze-file",
-    "metrics_port": "--metrics-port",
-}
 
 
 def run(
@@ -59,9 +49,7 @@ def run(
     policy: PolicyName = None,
     set_: Parameters = None,
     mode: WhichMode = None,
-    minimum: Annotated[
-        int | None, typer.Option("--min", help="Fewest executors.", show_default="1")
-    ] = None,
+    minimum: Fewest = None,
     maximum: Annotated[
         int | None,
         typer.Option("--max", help="Most executors.", show_default="80, or what the cluster has"),

@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import AsJson, NoSave, Out, pairs
+from penstock.cli.options import (
+    LOAD,
+    AsJson,
+    NoSave,
+    Out,
+    Query,
+    Shared,
+    Start,
+    Workload,
+    WorkloadSet,
+    pairs,
+)
 from penstock.core.guards import Blackout, Guards
 
 
@@ -27,30 +38,22 @@ class AtCap(StrEnum):
     CANCEL = "cancel"
 
 
-_WORK, _SIM, _GUARD = "Policy and workload", "Simulation", "Guards"
+_POLICY, _SIM, _GUARD = "Policy", "Simulation", "Guards"
 
 
 def simulate(
     policy: Annotated[
-        str, typer.Option(help="The auto-scaler; see `penstock policies`.", rich_help_panel=_WORK)
+        str, typer.Option(help="The auto-scaler; see `penstock policies`.", rich_help_panel=_POLICY)
     ] = "ds2",
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="A policy parameter.", rich_help_panel=_WORK
+            "--set", metavar="KEY=VALUE", help="A policy parameter.", rich_help_panel=_POLICY
         ),
     ] = None,
-    query: Annotated[
-        str, typer.Option(help="Nexmark: q1, q2, q3, q5, q8, q11.", rich_help_panel=_WORK)
-    ] = "q1",
-    workload: Annotated[
-        str,
-        typer.Option(help="The load; see `penstock workload list`.", rich_help_panel=_WORK),
-    ] = "cosine",
-    workload_set: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A workload parameter.", rich_help_panel=_WORK),
-    ] = None,
+    query: Query = "q1",
+    workload: Workload = "cosine",
+    workload_set: WorkloadSet = None,
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -68,21 +71,11 @@ def simulate(
         typer.Option(
             "--rescale",
             help="What a change costs: Flink-like or Spark-like.",
-            rich_help_panel=_SIM,
+            rich_help_panel=LOAD,
         ),
     ] = Profile.RESTART,
-    start: Annotated[
-        int | None,
-        typer.Option(
-            help="Start size of each pool.",
-            rich_help_panel=_SIM,
-            show_default="the query's, within the limits",
-        ),
-    ] = None,
-    shared: Annotated[
-        bool,
-        typer.Option("--shared", help="One pool for all operators.", rich_help_panel=_SIM),
-    ] = False,
+    start: Start = None,
+    shared: Shared = False,
     minimum: Annotated[
         int, typer.Option("--min", help="Fewest slots of a pool.", rich_help_panel=_GUARD)
     ] = 1,

@@ -142,13 +142,12 @@ def document(running: Sites, carried: list[LinkLoad]) -> dict[str, Any]:
 
 
 def _show(running: Sites, carried: list[LinkLoad]) -> None:
-    from rich import box
-    from rich.table import Table
+    from penstock.report.style import plain_table
 
     spec, rtt = running.spec, running.rtt
     names = [site.name for site in spec.sites]
     wide = len(names) > MOST_COLUMNS
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = plain_table()
     table.add_column("site")
     table.add_column("address")
     table.add_column("delay in", justify="right")
@@ -174,10 +173,9 @@ def _show(running: Sites, carried: list[LinkLoad]) -> None:
 
 
 def _show_loads(carried: list[LinkLoad]) -> None:
-    from rich import box
-    from rich.table import Table
+    from penstock.report.style import plain_table
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
+    table = plain_table()
     for column in ("from", "to", "idle, ms", "under load, ms", "MB/s"):
         table.add_column(column, justify="left" if column in ("from", "to") else "right")
     for load in carried:

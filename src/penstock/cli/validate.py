@@ -12,12 +12,10 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench import check_workers
-from penstock.cli.options import AsJson, Out
+from penstock.cli.options import AsJson, Out, Workers
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from penstock.bench.spark.runner import Failure
     from penstock.bench.validation.comparison import Validation
     from penstock.comparison.cell import Cell
@@ -41,9 +39,7 @@ def validate(
             help="Folder with a QUERY.json per query, of `penstock lab calibrate --profile`."
         ),
     ],
-    workers: Annotated[
-        int | None, typer.Option(help="Processes for the twin.", show_default="all cores")
-    ] = None,
+    workers: Workers = None,
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
@@ -166,17 +162,12 @@ def _show(found: Validation, files: dict[str, Path], as_json: bool) -> None:
         output.print_json({**document(found), "files": named})
         return
     screen = output.console()
-    _print(found, screen)
-    screen.print()
-    for name, path in files.items():
-        screen.print(f"{name:10}{path}", soft_wrap=True)
-    if not found.complete:
-        output.say(f"not complete; go on with: penstock bench --resume {found.folder}")
-
-
-def _print(found: Validation, screen: Console) -> None:
     for part in _parts(found):
         screen.print(part, soft_wrap=isinstance(part, str))
+    screen.print()
+    output.print_files(files, width=10)
+    if not found.complete:
+        output.say(f"not complete; go on with: penstock bench --resume {found.folder}")
 
 
 def _parts(found: Validation) -> Iterator[Table | str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.options import pairs
+from penstock.cli.options import AsJson, command_group, pairs, seconds_of
 from penstock.cli.output import console, print_json, say
 from penstock.core.errors import InputError
 
@@ -24,20 +23,11 @@ if TYPE_CHECKING:
 MOST_SEEDS = 100
 _MINUTE = 60.0
 
-workload = typer.Typer(
-    name="workload",
-    help="List the workloads and draw them.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+workload = command_group("workload", "List the workloads and draw them.")
 
 
 @workload.command("list")
-def show_list(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on standard output.")
-    ] = False,
-) -> None:
+def show_list(as_json: AsJson = False) -> None:
     """List the workloads, one line each."""
     from penstock.workloads.patterns import PATTERNS
 
@@ -73,9 +63,7 @@ def show(
         Path | None,
         typer.Option("--picture", help="Also draw it to this PNG file.", show_default="none"),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on standard output.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw the rate of a workload over time, and print its figures."""
     from penstock.workloads.patterns import describe, duration
@@ -85,7 +73,7 @@ def show(
         raise InputError(f"--seeds {seeds} must lie between 1 and {MOST_SEEDS}")
     _check_out(out)
     patterns = _seeded(name, pairs("--workload-set", set_), seed, seeds)
-    seconds = _seconds(minutes, duration(patterns[0]))
+    seconds = seconds_of(minutes, duration(patterns[0]))
     words = describe(patterns[0])
     minutely = [sample(p, seconds, words.get("minute", _MINUTE)) for p in patterns if as_json]
     samples = [sample(p, seconds) for p in patterns]
@@ -121,14 +109,6 @@ def _check_out(out: Path | None) -> None:
         raise InputError(f"--picture {out} must end in .png")
     if not out.parent.is_dir():
         raise InputError(f"--picture {out}: there is no folder {out.parent}; make it first")
-
-
-def _seconds(minutes: float | None, natural: float) -> float:
-    if minutes is None:
-        return max(natural, 1.0)
-    if not (math.isfinite(minutes) and minutes * _MINUTE >= 1):
-        raise InputError(f"--minutes {minutes:g} must be at least a second, 0.0167")
-    return minutes * _MINUTE
 
 
 def _document(
@@ -209,7 +189,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _given(words: dict[str, Any], *, several: bool) -> str:
-    """The parameters as ``--set`` takes them; empty texts, and the seed of several, left out."""
+    """The parameters as ``--workload-set`` takes them; without empty ones, or a seed of several."""
     shown = {k: v for k, v in words.items() if k != "name" and v != ""}
     if several:
         shown.pop("seed", None)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from penstock.core.errors import EngineError
 from penstock.decentralized.messages import Address
-from penstock.lab.agents.executors.assignment import MOST_LIVES, Assignments
+from penstock.lab.agents.executors.host import MOST_LIVES, Assignments
 from tests.fakes.agents_memory import run
 from tests.fakes.executor_agents import AGENT_SETTINGS, Crew
 

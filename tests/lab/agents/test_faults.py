@@ -85,7 +85,7 @@ def test_an_operator_that_has_lost_its_keeper_for_good_goes_on_with_what_it_has(
         await asyncio.sleep(3.0)
         assert system.living("B") == [B2]
         for _ in range(20):
-            await system.agents[B2].trial()
+            await system.agents[B2].trials.once()
             await asyncio.sleep(0.2)
         assert system.agents[B2].meter.rate() < 100.0  # a load that it would leave at
         system.check_views()

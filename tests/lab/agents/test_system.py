@@ -127,7 +127,7 @@ def test_an_instance_that_back_pressure_holds_back_does_not_leave() -> None:
 
     async def action(system: System) -> None:
         for _ in range(15):
-            await system.agents[a1].trial()
+            await system.agents[a1].trials.once()
             await asyncio.sleep(0.2)
         assert system.agents[a1].meter.rate() < 0.1 * 4000.0  # a load that it would leave at
         assert system.agents[a1].membership.me.phase == "active"

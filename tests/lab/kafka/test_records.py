@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.lab.kafka.records import complete_rows, encode, end_of, place_of, rows_before
+from penstock.lab.kafka.records import complete_rows, encode, end_of, rows_before
 from penstock.lab.queries.running import consumed_of
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream, Table
 from penstock.workloads.patterns import Constant
@@ -72,8 +72,7 @@ def test_any_microsecond_survives(micros: list[int]) -> None:
 
 @given(rows, partitions)
 def test_a_row_has_one_place_and_a_place_has_one_row(row: int, count: int) -> None:
-    partition, offset = place_of(row, count)
-    assert 0 <= partition < count
+    offset, partition = divmod(row, count)
     assert rows_before(partition, offset, count) == row
 
 

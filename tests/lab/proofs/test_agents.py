@@ -10,7 +10,7 @@ import pytest
 
 from penstock.core.errors import InputError
 from penstock.lab.proofs import agents
-from penstock.lab.proofs.agents_run import AgentsRun, Glance, line
+from penstock.lab.proofs.agents_run import TRIGGER, AgentsRun, AgentsSettings, Glance, line
 from penstock.lab.queries.comparison import Comparison
 from tests.fakes.terminal import assert_fits
 
@@ -88,12 +88,12 @@ def test_a_line_of_progress_fits() -> None:
 )
 def test_impossible_orders_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must"):
-        agents.AgentsSettings(**wrong)
+        AgentsSettings(**wrong)
 
 
 def test_a_batch_can_catch_up_and_covers_a_bounded_time() -> None:
-    plan = agents.AgentsSettings().plan
+    plan = AgentsSettings()
     events = plan.events(1000.0)
-    assert (events.max_rows or 0) >= plan.high * plan.trigger
+    assert (events.max_rows or 0) >= plan.high * TRIGGER
     assert events.longest_batch is not None
     assert events.released("bid", events.end + 2.0) == events.total("bid")

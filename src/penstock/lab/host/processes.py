@@ -81,6 +81,11 @@ def tree_cpu_seconds(roots: Iterable[int]) -> dict[int, float]:
     return totals
 
 
+def own_cpu_seconds() -> float:
+    """CPU seconds used so far by this process and all that it has started."""
+    return tree_cpu_seconds([os.getpid()])[os.getpid()]
+
+
 def with_variable(name: str, value: str) -> list[int]:
     """Processes that were started with ``name=value`` in their environment, except this one."""
     wanted = f"{name}={value}".encode()

@@ -21,7 +21,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from penstock.core.errors import EngineError, InputError
@@ -52,11 +51,6 @@ class Progress:
     released: int
     total: int
     behind_seconds: float
-
-    @property
-    def behind(self) -> int:
-        """Events that are released and not written."""
-        return max(self.released - self.written, 0)
 
     @property
     def done(self) -> bool:
@@ -200,12 +194,7 @@ class NexmarkProducer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _writer(self, job: Path, number: int) -> subprocess.Popen[bytes]:

@@ -17,15 +17,6 @@ import pyarrow.compute as pc
 _QUOTE, _BACKSLASH, _FIRST_PRINTABLE = ord('"'), ord("\\"), 0x20
 
 
-def place_of(row: int, partitions: int) -> tuple[int, int]:
-    """Partition and offset of a row.
-
-    >>> place_of(11, 4)
-    (3, 2)
-    """
-    return row % partitions, row // partitions
-
-
 def rows_before(partition: int, offset: int, partitions: int) -> int:
     """The number of the row that has this place: all rows below it belong before it.
 

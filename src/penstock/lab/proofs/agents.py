@@ -5,79 +5,37 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from penstock.core.errors import InputError
-from penstock.history.files import atomic
-from penstock.lab.agents.executors.setup import AgentSettings
-from penstock.lab.proofs.agents_run import AgentsRun, AgentsRunSettings, run
+from penstock.lab.proofs.agents_run import AgentsRun, AgentsSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report import units
-from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, POOLS, STYLE, WIDTH
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    POOLS,
+    STYLE,
+    WIDTH,
+    new_figure,
+    save_figure,
+)
 from penstock.report.runs import PICTURE
 
 COURSE = "course.json"
-TRIGGER = 4.0  # seconds
-WINDOW_TRIGGERS = 3  # over which an agent measures
-QUICK_SECONDS = 60.0  # the least that a run lasts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsSettings:
-    """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
-
-    ``cpu_share`` of a core that each executor has · ``most`` executors of an operator.
-    """
-
-    seconds: float = 360.0
-    low: float = 600.0
-    high: float = 5_000.0
-    period: float = 15.0
-    cpu_share: float = 0.12
-    most: int = 4
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not QUICK_SECONDS <= self.seconds <= 3600.0:
-            raise InputError(f"--seconds {self.seconds:g} must lie between 60 and 3600")
-        if not 1.0 <= self.low <= self.high <= 1e6:
-            raise InputError(f"1 ≤ --low {self.low:g} ≤ --high {self.high:g} ≤ 1000000 must hold")
-        if not 2 <= self.most <= 8:
-            raise InputError(f"{self.most} executors of an operator must lie between 2 and 8")
-        if not WINDOW_TRIGGERS * TRIGGER <= self.period <= self.seconds / 4:
-            raise InputError(
-                f"--period {self.period:g} must lie between {WINDOW_TRIGGERS * TRIGGER:g}, over "
-                f"which the load is measured, and a quarter of --seconds {self.seconds:g}"
-            )
-
-    @property
-    def plan(self) -> AgentsRunSettings:
-        """What is run."""
-        settings = AgentSettings(
-            period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed
-        )
-        return AgentsRunSettings(
-            seconds=self.seconds,
-            low=self.low,
-            high=self.high,
-            share=self.cpu_share,
-            most=self.most,
-            trigger=TRIGGER,
-            settings=settings,
-        )
 
 
 def prove(spec: AgentsSettings, *, folder: Path, say: Say) -> Proof:
     """Run it, keep its course and draw it."""
-    course = run(spec.plan, say=say)
+    course = run(spec, say=say)
     text = json.dumps(dataclasses.asdict(course), ensure_ascii=False)
     (folder / COURSE).write_text(text + "\n", encoding="utf-8")
     draw(course, folder)
@@ -85,7 +43,7 @@ def prove(spec: AgentsSettings, *, folder: Path, say: Say) -> Proof:
 
 
 def judge(course: AgentsRun) -> Proof:
-    """The verdict."""
+    """Judge a run: it stayed exact, went up and down, and only agents sized it."""
     counts = course.counts
     names = list(course.rosters)
     sizes = {name: [g.executors[name] for g in course.glances] for name in names}
@@ -162,10 +120,8 @@ OFFSET = 0.05  # executors between the lines of two operators, so that both are 
 
 def draw(course: AgentsRun, folder: Path) -> Path:
     """Draw a course as ``report.png``."""
-    path = folder / PICTURE
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         panels = figure.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": (3, 4, 3, 3)})
         times = [g.time for g in course.glances]
         _rates(panels[0], times, course)
@@ -185,9 +141,7 @@ def draw(course: AgentsRun, folder: Path) -> Path:
         )  # fmt: skip
         figure.text(0.985, 0.975, str(course.answer), fontsize=15, ha="right", va="top")
         figure.subplots_adjust(left=0.07, right=0.985, top=0.89, bottom=0.07, hspace=0.33)
-        with atomic(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, folder / PICTURE)
 
 
 def _rates(axes: Axes, times: list[float], course: AgentsRun) -> None:

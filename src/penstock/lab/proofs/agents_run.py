@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.errors import EngineError
+from penstock.core.errors import EngineError, InputError
 from penstock.lab.agents.executors.host import Applications
 from penstock.lab.agents.executors.local import LocalAgents, executors_of
 from penstock.lab.agents.executors.setup import AgentSettings
@@ -28,6 +28,9 @@ from penstock.workloads.nexmark import NexmarkStream
 
 QUERY = nexmark.QUERIES["q1"]
 SETTINGS = nexmark.Settings(minute=6.0, watermark=1.0)
+TRIGGER = 4.0  # seconds
+WINDOW_TRIGGERS = 3  # over which an agent measures
+QUICK_SECONDS = 60.0  # the least that a run lasts
 LEAD = 50.0  # seconds for three applications to start before the load begins
 BATCH_TRIGGERS = 2.0  # of the highest load that a batch may take: what waits is caught up with
 WARM_UP = 4.0  # CPU-seconds at full speed that a new executor may use
@@ -40,21 +43,38 @@ CHECKERS = 2  # executors that compare the result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentsRunSettings:
-    """What is run.
+class AgentsSettings:
+    """One cosine from ``low`` to ``high`` records/s in ``seconds``; a trial every ``period``.
 
-    ``seconds`` of one cosine from ``low`` to ``high`` records/s and back · ``share`` of a core that
-    an executor has, ``most`` executors of each operator, as many partitions as there are in its
-    topics and its state · ``trigger`` seconds · ``settings`` of the agents.
+    ``cpu_share`` of a core that each executor has · ``most`` executors of an operator, as many
+    partitions as there are in its topics and its state.
     """
 
-    seconds: float
-    low: float
-    high: float
-    share: float
-    most: int
-    trigger: float
-    settings: AgentSettings
+    seconds: float = 360.0
+    low: float = 600.0
+    high: float = 5_000.0
+    period: float = 15.0
+    cpu_share: float = 0.12
+    most: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not QUICK_SECONDS <= self.seconds <= 3600.0:
+            raise InputError(f"--seconds {self.seconds:g} must lie between 60 and 3600")
+        if not 1.0 <= self.low <= self.high <= 1e6:
+            raise InputError(f"1 ≤ --low {self.low:g} ≤ --high {self.high:g} ≤ 1000000 must hold")
+        if not 2 <= self.most <= 8:
+            raise InputError(f"{self.most} executors of an operator must lie between 2 and 8")
+        if not WINDOW_TRIGGERS * TRIGGER <= self.period <= self.seconds / 4:
+            raise InputError(
+                f"--period {self.period:g} must lie between {WINDOW_TRIGGERS * TRIGGER:g}, over "
+                f"which the load is measured, and a quarter of --seconds {self.seconds:g}"
+            )
+
+    @property
+    def agents(self) -> AgentSettings:
+        """What the agents are told."""
+        return AgentSettings(period=self.period, window=WINDOW_TRIGGERS * TRIGGER, seed=self.seed)
 
     @property
     def load(self) -> Cosine:
@@ -69,7 +89,7 @@ class AgentsRunSettings:
             start=start,
             seconds=self.seconds,
             slots=self.most,
-            max_rows=int(self.high * self.trigger * BATCH_TRIGGERS),
+            max_rows=int(self.high * TRIGGER * BATCH_TRIGGERS),
         )
 
 
@@ -153,20 +173,22 @@ class _Watch:
         return (after - before) / (last - then) if last > then else 0.0
 
 
-def run(plan: AgentsRunSettings, *, say: Say) -> AgentsRun:
+def run(plan: AgentsSettings, *, say: Say) -> AgentsRun:
     """Run it; cluster, broker, agents and topics are gone afterwards."""
-    spec = ClusterSpec(slots=plan.most * len(hops_of(QUERY)), cpu_share=plan.share, warm_up=WARM_UP)
+    spec = ClusterSpec(
+        slots=plan.most * len(hops_of(QUERY)), cpu_share=plan.cpu_share, warm_up=WARM_UP
+    )
     with LocalBroker(say=say) as broker, LocalCluster(spec, say=say) as cluster:
         events = plan.events(time.time() + LEAD)
         servers = broker.bootstrap_servers
         split = SplitRun(
             query=QUERY, events=events, settings=SETTINGS, cluster=cluster, servers=servers,
-            folder=cluster.folder / "split", trigger=plan.trigger, slots=plan.most,
+            folder=cluster.folder / "split", trigger=TRIGGER, slots=plan.most,
             partitions=plan.most, agents=True, say=say,
         )  # fmt: skip
         columns = dict(QUERY.tables)
         writing = NexmarkProducer(events, bootstrap_servers=servers, columns=columns)
-        with writing as producer, split, _agents(split, plan.settings) as (agents, applications):
+        with writing as producer, split, _agents(split, plan.agents) as (agents, applications):
             watch = _Watch(split, agents, events, applications, plan.load.rate)
             _follow(watch, lambda: time.time() >= events.end, say)
             say("the load is over; waiting until everything is read…")

@@ -52,7 +52,7 @@ class BrokerSettings:
 
     @property
     def seconds(self) -> float:
-        """Seconds of load."""
+        """How many seconds the load lasts."""
         return self.kills * (CALM + self.away + MOST_SECONDS / 2) + CALM + CLOSING
 
 
@@ -105,7 +105,7 @@ class Kill:
 
 
 def judge(kills: list[Kill], written: int, total: int, answer: nexmark.Comparison) -> Proof:
-    """The verdict."""
+    """Judge that nothing was lost or repeated, and how soon work went on."""
     return Proof(
         name="broker",
         title=f"Broker: killed {len(kills)} times under {QUERY} over Kafka",

@@ -15,16 +15,24 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from penstock.core.errors import InputError
-from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs.bursts_run import COURSE, BurstRun, BurstSession, TracePiece
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.policies import create
-from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, STYLE, WIDTH
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    STYLE,
+    WIDTH,
+    new_figure,
+    save_figure,
+)
 from penstock.report.runs import PICTURE
 from penstock.workloads.recorded import bellcore
 
@@ -67,7 +75,7 @@ def prove(spec: BurstsSettings, *, folder: Path, say: Say) -> Proof:
     with LocalCluster(ClusterSpec(slots=1, cpu_share=QUOTA), say=say) as cluster:
         if not cluster.limited:
             raise InputError(f"CPU shares cannot be set here. {cluster.why_unlimited}")
-        with BurstSession(cluster, say=say) as session:
+        with BurstSession(cluster, journals=folder, say=say) as session:
             speed = _speed(session, spec, say)
             plan = TracePiece(
                 first=FIRST,
@@ -84,8 +92,7 @@ def prove(spec: BurstsSettings, *, folder: Path, say: Say) -> Proof:
                 for percentile, target in targets.items():
                     parameters = {"target": target, "percentile": percentile}
                     what = f"{name} {_what(percentile)}"
-                    course = session.run(what, plan, create(name, parameters), journal=folder)
-                    courses.append(course)
+                    courses.append(session.run(what, plan, create(name, parameters)))
         shutil.copytree(cluster.folder / "logs", folder / "logs", dirs_exist_ok=True)
     (folder / COURSE).write_text(json.dumps([asdict(c) for c in courses]) + "\n", encoding="utf-8")
     draw(courses, {_what(p): t for p, t in targets.items()}, folder)
@@ -187,10 +194,8 @@ COLOURS = {"full": GREY, "mead+": BLUE, "mead-mg1": ORANGE}
 
 def draw(courses: Sequence[BurstRun], targets: Mapping[str, float], folder: Path) -> Path:
     """Draw the courses as ``report.png``: a column per target, response times above shares."""
-    path = folder / PICTURE
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         axes = figure.subplots(2, len(targets), squeeze=False, sharex=True)
         for column, (what, target) in enumerate(targets.items()):
             shown = [c for c in courses if c.name == "full" or c.name.endswith(f" {what}")]
@@ -206,9 +211,7 @@ def draw(courses: Sequence[BurstRun], targets: Mapping[str, float], folder: Path
             below.set_xlabel("time (seconds)")
         axes[0][0].set_ylabel("seconds, mean of 5 s")
         figure.tight_layout()
-        with atomic(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, folder / PICTURE)
 
 
 def _lines(above: Axes, below: Axes, course: BurstRun) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.core.errors import EngineError, NotReady
 from penstock.core.guards import Guards
-from penstock.core.loop import Decision, Loop
+from penstock.core.loop import Loop
 from penstock.core.ports import Policy
 from penstock.history.journal import Header, Journal
 from penstock.lab.clusters.standalone.cluster import LocalCluster
@@ -90,10 +89,13 @@ class BurstRun:
 
 
 class BurstSession:
-    """A session on a cluster of one executor that all runs share."""
+    """A session on a cluster of one executor that all runs share.
 
-    def __init__(self, cluster: LocalCluster, *, say: Say) -> None:
-        self._cluster, self._say = cluster, say
+    ``journals`` the folder for the decisions of each policy.
+    """
+
+    def __init__(self, cluster: LocalCluster, *, journals: Path, say: Say) -> None:
+        self._cluster, self._journals, self._say = cluster, journals, say
         self._number = 0
 
     def __enter__(self) -> Self:
@@ -101,12 +103,7 @@ class BurstSession:
         self.spark: Any = self._cluster.session("penstock bursts", conf=conf)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.spark.stop()
 
     def cost(self, plan: TracePiece) -> float:
@@ -122,25 +119,27 @@ class BurstSession:
             raise EngineError("what a line costs could not be measured; is the machine very busy?")
         return float(np.median(known))
 
-    def run(
-        self, name: str, plan: TracePiece, policy: Policy | None, *, journal: Path | None = None
-    ) -> BurstRun:
-        """Play a piece of the trace; its first part does not count."""
+    def run(self, name: str, plan: TracePiece, policy: Policy | None) -> BurstRun:
+        """Play a piece of the trace; its first part does not count. ``None``: at full CPU."""
         shares: list[tuple[float, float]] = []
-        with self._playing(name, plan) as play:
+        with contextlib.ExitStack() as stack:
+            play = stack.enter_context(self._playing(name, plan))
             begin, end = play.counts
-            loop, close = _loop(play.engine, policy, plan, journal, name)
+            loop: Loop | None = None
+            if policy is not None:
+                kept = _journal(policy, plan, self._journals / f"{name.replace(' ', '-')}.jsonl")
+                stack.enter_context(contextlib.closing(kept))
+                loop = Loop(play.engine, policy, GUARDS, mode="act", record=kept.record)
             used: list[float] = []
-            with contextlib.closing(close):
-                while play.wait(plan.period):
-                    now = time.time()
-                    if now >= begin and not used:
-                        used.append(self._cpu())
-                    if loop is not None and now >= begin - 2 * plan.period:
-                        with contextlib.suppress(NotReady):
-                            _shown(loop.tick(), name, now - begin, self._say)
-                    shares.append((now, play.engine.shares.now))
-                used.append(self._cpu())
+            while play.wait(plan.period):
+                now = time.time()
+                if now >= begin and not used:
+                    used.append(self._cpu())
+                if loop is not None and now >= begin - 2 * plan.period:
+                    with contextlib.suppress(NotReady):
+                        self._say(f"{name} {now - begin:4.0f} s: {loop.tick().explain()}")
+                shares.append((now, play.engine.shares.now))
+            used.append(self._cpu())
             play.finish()
         return _course(name, play, shares, (begin, end), used[-1] - used[0], self._quota)
 
@@ -230,18 +229,7 @@ class _PlayedTrace:
             raise EngineError(f"the query stopped: {self.query.exception()}")
 
 
-class _Nothing:
-    def close(self) -> None:
-        """Nothing was opened."""
-
-
-def _loop(
-    engine: SparkEngine, policy: Policy | None, plan: TracePiece, journal: Path | None, name: str
-) -> tuple[Loop | None, Any]:
-    if policy is None:
-        return None, _Nothing()
-    if journal is None:
-        return Loop(engine, policy, GUARDS, mode="act"), _Nothing()
+def _journal(policy: Policy, plan: TracePiece, file: Path) -> Journal:
     header = Header(
         policy=name_of(policy),
         parameters=parameters_of(policy),
@@ -250,12 +238,7 @@ def _loop(
         seed=0,
         period=plan.period,
     )
-    kept = Journal(journal / f"{name.replace(' ', '-')}.jsonl", header)
-    return Loop(engine, policy, GUARDS, mode="act", record=kept.record), kept
-
-
-def _shown(decision: Decision, name: str, seconds: float, say: Say) -> None:
-    say(f"{name} {seconds:4.0f} s: {decision.explain()}")
+    return Journal(file, header)
 
 
 def _course(

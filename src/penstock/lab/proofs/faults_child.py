@@ -185,7 +185,7 @@ class DriverOrder:
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The folder that both sides share."""
         return Path(self.folder)
 
     def save(self) -> Path:

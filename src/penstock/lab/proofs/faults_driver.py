@@ -139,7 +139,7 @@ def _autoscaler(order: DriverOrder, spark: Any) -> Autoscaler:
 
 
 def _until_told(order: DriverOrder, running: Any) -> float:
-    """DriverReport batches until the flag ``finish`` is there; returns that moment."""
+    """Report batches until the flag ``finish`` is there; returns that moment."""
     seen = -1
     while not order.flag("finish").exists():
         if running.awaitTermination(0.1):
@@ -164,7 +164,7 @@ class Seesaw:
     top: int
 
     def start(self, seed: int) -> str:
-        """Up first."""
+        """Begin with the way up."""
         return "up"
 
     def decide(self, seen: Snapshot, memory: str) -> tuple[Proposal, str]:

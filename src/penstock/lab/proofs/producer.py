@@ -1,15 +1,14 @@
-"""How fast Nexmark's events are written to Kafka; by :mod:`penstock.lab.proofs.producer`."""
+"""How fast Nexmark's events are written to Kafka, beside a broker on the same machine."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import EngineError, InputError
-from penstock.lab.host.processes import tree_cpu_seconds
+from penstock.lab.host.processes import own_cpu_seconds
 from penstock.lab.kafka.broker import LocalBroker
 from penstock.lab.kafka.producer import NexmarkProducer, Progress
 from penstock.lab.proofs.proof import Check, Proof, Say
@@ -18,6 +17,12 @@ from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
 
 MOST_REPEATS = 100
+BUDGET = 100_000.0  # events/s
+EVENTS = 500_000  # of a repeat; 140 MB
+PARTITIONS = 8
+RELEASED = 100_000.0  # events/s by the pattern, long ago: all of them are late at the start
+WARM_UP = 1  # repeats
+LONGEST = 300.0  # seconds for a repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +39,7 @@ class ProducerSettings:
 
 def prove(spec: ProducerSettings, *, folder: Path, say: Say) -> Proof:
     """Measure beside a broker of its own, and put the figure beside its budget."""
-    return judge(
-        measure_producer(repeats=spec.repeats, processes=spec.processes, say=say), spec.processes
-    )
+    return judge(measure(spec, say), spec.processes)
 
 
 def judge(rates: Sequence[ProducerRate], processes: int) -> Proof:
@@ -65,13 +68,6 @@ def judge(rates: Sequence[ProducerRate], processes: int) -> Proof:
     )
 
 
-BUDGET = 100_000.0  # events/s
-EVENTS = 500_000  # of a repeat; 140 MB
-RELEASED = 100_000.0  # events/s by the pattern, long ago: all of them are late at the start
-WARM_UP = 1  # repeats
-LONGEST = 300.0  # seconds for a repeat
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerRate:
     """Events per second of one repeat: by the clock, and by the CPU time of all involved.
@@ -83,36 +79,27 @@ class ProducerRate:
     cpu: float
 
 
-def measure_producer(
-    *,
-    repeats: int = 5,
-    processes: int = 2,
-    partitions: int = 8,
-    events: int = EVENTS,
-    say: Callable[[str], None] = lambda line: None,
-) -> list[ProducerRate]:
+def measure(spec: ProducerSettings, say: Say) -> list[ProducerRate]:
     """The rate of each repeat, each into a new topic of one broker, after one that warms up."""
-    if repeats < 1 or events < 1:
-        raise InputError(f"repeats {repeats} and events {events} must both be ≥ 1")
     stream = NexmarkStream(
         pattern=Constant(rps=RELEASED),
         start=1.7e9,
-        seconds=events / RELEASED,
-        partitions=partitions,
+        seconds=EVENTS / RELEASED,
+        partitions=PARTITIONS,
     )
     rates = []
     with LocalBroker(say=say) as broker:
-        for number in range(-WARM_UP, repeats):
+        for number in range(-WARM_UP, spec.repeats):
             writing = NexmarkProducer(
                 stream,
                 bootstrap_servers=broker.bootstrap_servers,
                 prefix=f"speed{number}",
-                processes=processes,
+                processes=spec.processes,
             )
             rate = _one(writing)
             if number >= 0:
                 rates.append(rate)
-                say(f"repeat {number + 1} of {repeats}: {rate.wall:,.0f} events/s")
+                say(f"repeat {number + 1} of {spec.repeats}: {rate.wall:,.0f} events/s")
     return rates
 
 
@@ -122,10 +109,10 @@ def _one(writing: NexmarkProducer) -> ProducerRate:
     def watch(progress: Progress) -> None:
         samples.append((time.monotonic(), progress.written))
 
-    before = _cpu_seconds()
+    before = own_cpu_seconds()
     with writing as producer:
         done = producer.wait(within=LONGEST, watch=watch)
-    return ProducerRate(wall=rate_of(samples), cpu=done.written / (_cpu_seconds() - before))
+    return ProducerRate(wall=rate_of(samples), cpu=done.written / (own_cpu_seconds() - before))
 
 
 def rate_of(samples: Sequence[tuple[float, int]]) -> float:
@@ -146,7 +133,3 @@ def rate_of(samples: Sequence[tuple[float, int]]) -> float:
         )
     (began, first), (ended, _) = some[0], whole[0]
     return (last - first) / (ended - began)
-
-
-def _cpu_seconds() -> float:
-    return tree_cpu_seconds([os.getpid()])[os.getpid()]

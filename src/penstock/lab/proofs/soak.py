@@ -17,13 +17,10 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from penstock.core.errors import EngineError, InputError
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, State
-from penstock.history.files import atomic
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 from penstock.lab.proofs import setting
 from penstock.lab.proofs.proof import Check, Proof, Say
@@ -31,7 +28,19 @@ from penstock.lab.proofs.soak_samples import SoakSample, SoakSampler, append
 from penstock.lab.proofs.statistics import drift, growth
 from penstock.lab.queries import nexmark
 from penstock.report import units
-from penstock.report.figure import BLUE, DPI, GREY, HEIGHT, INK, ORANGE, PURPLE, STYLE, WIDTH
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    HEIGHT,
+    INK,
+    ORANGE,
+    PURPLE,
+    STYLE,
+    WIDTH,
+    new_figure,
+    save_figure,
+)
 from penstock.report.runs import JOURNAL, PICTURE
 from penstock.spark.autoscaler import Autoscaler
 from penstock.spark.settings import settings
@@ -303,7 +312,6 @@ _Lines = Mapping[str, tuple[str, Callable[[SoakSample], float | None]]]
 
 def draw(samples: Sequence[SoakSample], folder: Path) -> Path:
     """Draw the samples as ``report.png`` in a folder."""
-    path = folder / PICTURE
     hours = samples[-1].seconds > 7200
     times = [s.seconds / (3600.0 if hours else 60.0) for s in samples]
     panels: Sequence[tuple[str, str, _Lines]] = (
@@ -329,15 +337,12 @@ def draw(samples: Sequence[SoakSample], folder: Path) -> Path:
         }),
     )  # fmt: skip
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         for axes, (name, unit, lines) in zip(figure.subplots(2, 2).flat, panels, strict=True):
             _panel(axes, name, unit, times, samples, lines)
             axes.set_xlabel("time (hours)" if hours else "time (minutes)")
         figure.tight_layout()
-        with atomic(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, folder / PICTURE)
 
 
 def _panel(

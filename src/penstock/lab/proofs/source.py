@@ -1,4 +1,10 @@
-"""How fast one slot reads Nexmark's events; measured by :mod:`penstock.lab.proofs.source`."""
+"""How fast one slot reads Nexmark's events: into a sink that throws them away, on one core.
+
+Spark runs in a process of its own that is bound to one core, so driver, task and Python worker
+share it, as they would in a slot with one core. Every round reads a fixed number of events in
+each form; the rounds are the repeats behind the confidence intervals. Budgets are judged by the
+clock on the wall, so on a quiet machine; the same per second of CPU stands beside it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.host.java import find_java, find_spark
-from penstock.lab.host.processes import tree_cpu_seconds
+from penstock.lab.host.processes import own_cpu_seconds
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report.statistics import Estimate, estimate
 from penstock.workloads.nexmark import TABLES, NexmarkStream, Reading, Table
@@ -27,13 +33,6 @@ from penstock.workloads.patterns import Constant
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-# How fast one slot reads Nexmark's events: into a sink that throws them away, on one core.
-#
-# Spark runs in a process of its own that is bound to one core, so driver, task and Python worker
-# share it, as they would in a slot with one core. Every round reads a fixed number of events in
-# each form; the rounds are the repeats behind the confidence intervals. Budgets are judged by the
-# clock on the wall, so on a quiet machine; the same per second of CPU stands beside it.
 
 EVERY_BUDGET = 500_000.0  # events/s of all three tables with every column
 QUERY_BUDGET = 1_000_000.0  # bids/s with the columns of query 1
@@ -83,21 +82,12 @@ class SourceSpeed:
     by_cpu: Estimate
     budget: float
 
-    @property
-    def within_budget(self) -> bool:
-        """Whether the mean keeps the budget."""
-        return self.measured.mean >= self.budget
 
-
-def measure(
-    *, say: Callable[[str], None] = lambda _: None, seconds: float = SECONDS
-) -> list[SourceSpeed]:
+def measure(seconds: float, *, say: Say) -> list[SourceSpeed]:
     """The three figures, after so many seconds of rounds (at least three) and a warm-up.
 
     Takes about half a minute longer than ``seconds`` on a quiet machine.
     """
-    if not 0 < seconds < 3600:
-        raise InputError(f"seconds {seconds} must be above 0 and below 3600")
     environment = _environment()
     scratch = tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True)
     with scratch as folder, tempfile.TemporaryFile() as log:
@@ -145,9 +135,7 @@ def _gain(rates: Mapping[str, Rate]) -> Rate:
     return Rate(wall=arrow.wall / rows.wall, cpu=arrow.cpu / rows.cpu)
 
 
-def _rounds(
-    child: subprocess.Popen[bytes], say: Callable[[str], None]
-) -> Iterator[dict[str, Rate]]:
+def _rounds(child: subprocess.Popen[bytes], say: Say) -> Iterator[dict[str, Rate]]:
     assert child.stdout is not None
     count = 0
     for line in child.stdout:
@@ -188,19 +176,14 @@ def _read(spark: SparkSession, form: Form) -> Rate:
         tables=form.tables,
         partitions=1,
     )
-    began, before = time.perf_counter(), _cpu_seconds()
+    began, before = time.perf_counter(), own_cpu_seconds()
     for table in form.tables:
         reading = Reading(
             stream=stream, table=table, columns=form.columns, row_by_row=form.row_by_row
         )
         read(spark, reading).write.format("noop").mode("overwrite").save()
-    wall, cpu = time.perf_counter() - began, _cpu_seconds() - before
+    wall, cpu = time.perf_counter() - began, own_cpu_seconds() - before
     return Rate(wall=form.events / wall, cpu=form.events / cpu)
-
-
-def _cpu_seconds() -> float:
-    """CPU seconds of this process, its Java and its Python workers."""
-    return tree_cpu_seconds([os.getpid()])[os.getpid()]
 
 
 def _session(folder: Path) -> SparkSession:
@@ -248,7 +231,7 @@ class SourceSettings:
 
 def prove(spec: SourceSettings, *, folder: Path, say: Say) -> Proof:
     """Measure and put the figures beside their budgets."""
-    figures = measure(say=say, seconds=spec.seconds)
+    figures = measure(spec.seconds, say=say)
     return Proof(
         name="source",
         title="Source: Nexmark events read by one slot on one core",

@@ -55,10 +55,6 @@ class Growth:
     low: float
     high: float
 
-    def absent(self, most: float) -> bool:
-        """Whether there is none worth speaking of: perhaps 0, or at most ``most`` per hour."""
-        return self.low <= 0.0 or self.per_hour <= most
-
 
 def growth(seconds: Sequence[float], values: Sequence[float]) -> Growth:
     """The robust slope of a series relative to its level. (Theil and Sen.)

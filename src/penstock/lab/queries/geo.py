@@ -71,7 +71,7 @@ def start(
     name: str | None = None,
     sink: Sink = "parquet",
 ) -> StreamingQuery:
-    """Start a job with a batch every ``trigger`` seconds; see ``starting.start_query``."""
+    """Start a job with a batch every ``trigger`` seconds; see ``running.start_query``."""
     check_trigger(trigger)
     result = job.build([stream(spark, rows) for rows in events])
     return start_query(result, name=name or job.name, folder=folder, trigger=trigger, sink=sink)

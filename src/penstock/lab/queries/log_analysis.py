@@ -53,13 +53,13 @@ class Sink:
         return released, left - released
 
     def total(self) -> Counter[str]:
-        """Lines by status."""
+        """How many lines there are by status."""
         with self.lock:
             return reduce(lambda a, b: a + b, self.counts.values(), Counter())
 
     @property
     def matched(self) -> int:
-        """Signatures found."""
+        """How many signatures were found."""
         with self.lock:
             return sum(self.matches.values())
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.core.errors import EngineError, InputError
@@ -179,13 +178,8 @@ class SiteCluster:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._open.__exit__(kind, problem, trace)
+    def __exit__(self, *problem: Any) -> None:
+        self._open.__exit__(*problem)
         self._spark = None
 
     def _post(self, name: str) -> Post:

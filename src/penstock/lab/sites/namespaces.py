@@ -75,14 +75,13 @@ def enter(namespace: int) -> None:
     _check(_libc.setns(namespace, NETWORK))
 
 
-def bring_up(device: str, address: str | None = None, *, prefix: int = 24) -> None:
+def bring_up(device: str, address: str | None = None) -> None:
     """Give a device of this namespace an address and switch it on."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         if address is not None:
-            mask = socket.inet_ntoa(struct.pack("!I", (0xFFFFFFFF << (32 - prefix)) & 0xFFFFFFFF))
             _set(control, _SET_QUEUE, device, struct.pack("=i", QUEUE))
             _set(control, _SET_ADDRESS, device, _internet(address))
-            _set(control, _SET_MASK, device, _internet(mask))
+            _set(control, _SET_MASK, device, _internet("255.255.255.0"))
             with contextlib.suppress(OSError):
                 Path(f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6").write_text("1")
         _set(control, _SET_FLAGS, device, struct.pack("=h", _UP_AND_RUNNING))

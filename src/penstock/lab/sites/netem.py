@@ -49,7 +49,7 @@ class Netem:
             namespaces.inside(station.namespace, up)
 
     def set(self, conditions: Mapping[str, Conditions]) -> None:
-        """Change the delays."""
+        """Change what links do to packets, while they run."""
         for name, value in conditions.items():
             self._delay(name, value, "change")
 

@@ -11,7 +11,6 @@ from typing import Literal
 from penstock.core.errors import MissingError
 from penstock.lab.host.probes import MachineCheck
 from penstock.lab.sites import namespaces, switch
-from penstock.lab.sites.switch import PRIORITY
 
 TRY = {  # everything that emulation by netem does, on a small scale
     "bridge": "ip link add probe0 type bridge",
@@ -61,7 +60,7 @@ def probe() -> Possible:
             namespaces=None,
             netem=namespaces.inside(namespace, _netem),
             tun=namespaces.inside(namespace, _tun),
-            realtime=namespaces.inside(namespace, _realtime),
+            realtime=namespaces.inside(namespace, switch.take_priority),  # in a thread of its own,
         )
     finally:
         os.close(namespace)
@@ -127,12 +126,3 @@ def _tun() -> str | None:
     except OSError as problem:
         return f"{switch.DEVICE}: {problem.strerror}"
     return None
-
-
-def _realtime() -> bool:
-    """Try real-time priority in this thread only, which ends at once."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    except OSError:
-        return False
-    return True

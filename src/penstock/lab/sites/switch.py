@@ -71,10 +71,6 @@ class Port:
     device: int
     conditions: Conditions
 
-    def to_json(self) -> dict[str, Any]:
-        """The port as a plain value."""
-        return asdict(self)
-
     @staticmethod
     def from_json(value: dict[str, Any]) -> Port:
         """The port that a plain value stands for."""
@@ -161,9 +157,8 @@ def _writer(device: int) -> Callable[[bytes], object]:
     return lambda packet: os.write(device, packet)
 
 
-def be_prompt() -> bool:
-    """Ask for real-time priority; whether it was given. Collecting garbage would be a pause."""
-    gc.disable()
+def take_priority() -> bool:
+    """Ask for real-time priority for the calling thread; whether it was given."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
     except OSError:
@@ -178,7 +173,8 @@ def main(arguments: Sequence[str]) -> None:
         switch = Switch(ports, control)
         for port in ports:
             os.close(port.device)
-        switch.realtime = be_prompt()
+        gc.disable()  # collecting garbage would be a pause
+        switch.realtime = take_priority()
         switch.run()
 
 

@@ -56,7 +56,7 @@ class TunSwitch:
                         conditions=station.conditions,
                     )
                 )
-            orders = json.dumps([port.to_json() for port in ports])
+            orders = json.dumps([asdict(port) for port in ports])
             self._process = self._nursery.start(
                 [sys.executable, "-m", "penstock.lab.sites.switch", str(theirs.fileno()), orders],
                 env=dict(os.environ) | {leftovers.RUN_VARIABLE: self._run.id},
@@ -71,7 +71,7 @@ class TunSwitch:
         self.state()
 
     def set(self, conditions: Mapping[str, Conditions]) -> None:
-        """Tell the switch."""
+        """Change what links do to packets, while they run."""
         self._ask({"set": {name: asdict(value) for name, value in conditions.items()}})
 
     def state(self) -> Mapping[str, Any]:

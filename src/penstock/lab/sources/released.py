@@ -94,7 +94,7 @@ class BatchReader(DataSourceReader):
         self.rows = rows
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Equal ranges."""
+        """Ranges of rows of about the same length."""
         return _split(0, self.rows.count, self.rows.partitions)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -111,7 +111,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.stop_at = math.inf  # epoch seconds; what is released later is never read
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's names)
-        """None read yet."""
+        """The offset of a query that has read nothing yet."""
         return {"offset": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -119,7 +119,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.stop_at = time.time()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The admission limit."""
+        """The most rows that a micro-batch may take."""
         limit = self.rows.limit
         return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
 

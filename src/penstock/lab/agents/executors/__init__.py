@@ -2,8 +2,7 @@
 
 load: what an executor has to do, measured where it runs
 agent, setup: the agent beside one executor, and what it is told
-assignment: which agent stands beside which executor
-host: starts an agent beside every executor and ends it with it
+host: which agent stands beside which executor; starts it there and ends it with it
 local: the same on a local cluster
 
 See docs/agents.md.

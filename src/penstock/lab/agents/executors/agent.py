@@ -15,7 +15,7 @@ from penstock.lab.agents.executors.setup import ExecutorAgentSetup
 from penstock.lab.agents.processes.agent import dialler, main
 from penstock.lab.agents.processes.lines import tell
 from penstock.lab.agents.protocol.peers import Peers, Tell
-from penstock.lab.agents.protocol.trial import Sleep, Trials
+from penstock.lab.agents.protocol.trial import Trials
 from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places, read_place
@@ -46,7 +46,6 @@ class ExecutorAgent:
         dial: Dial,
         expect: Expect,
         tell: Tell,
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.setup = setup
         self.meter = meter
@@ -54,14 +53,13 @@ class ExecutorAgent:
         self._driver = driver
         self._expect = expect
         self._tell = tell
-        self._sleep = sleep
         self._expected = 0  # executors that were granted and have not come
         self._arrived: Places = {}  # agents of new executors, not announced yet
         self._waiting = asyncio.get_running_loop().call_later(0.0, self._wait_no_more)
         self.peers = Peers(setup.me, self, dial=dial, tell=tell, counts=self.counts)
         self.membership, self.reception = self.peers.membership, self.peers.reception
         chance = random.Random(f"{setup.settings.seed} {setup.me.address} {setup.me.life}")
-        self._trials = Trials(self, setup.settings.policy, setup.settings.period, chance, sleep)
+        self._trials = Trials(self, setup.settings.policy, setup.settings.period, chance)
         self.peers.join()
         if setup.me.address.keeper:  # it knows the keepers next to it, which are always there
             self.peers.begin(dict(setup.me.succs), dict(setup.me.preds))
@@ -76,10 +74,6 @@ class ExecutorAgent:
         if asked:
             self._expected = max(0, self._expected - len(new))
         self._announce()
-
-    async def trial(self) -> int:
-        """Look at its own load and decide; what."""
-        return await self._trials.once()
 
     def rest(self) -> None:
         """Decide nothing any more; an action that is under way goes on."""
@@ -152,7 +146,7 @@ class ExecutorAgent:
         self._announce()
 
     def answered(self) -> None:
-        """Nothing waits for that."""
+        """Do nothing: no work waits for an answer."""
 
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
         """No records go this way; whoever sends some is rid of them."""
@@ -184,7 +178,7 @@ class ExecutorAgent:
     async def _sample(self) -> None:
         while True:
             self.meter.sample()
-            await self._sleep(self.meter.every)
+            await asyncio.sleep(self.meter.every)
 
     async def _depart(self) -> None:
         """When all neighbours know that it leaves, its executor is decommissioned."""
@@ -196,7 +190,7 @@ class ExecutorAgent:
             self.peers.end("its executor stays")
             return
         while not self.peers.quiet:
-            await self._sleep(0.01)
+            await asyncio.sleep(0.01)
         await self.reception.farewell(self.setup.me.patience)
         self.peers.end("left")
 
@@ -205,7 +199,7 @@ class ApplicationDriver(Protocol):
     """Carries out ±1, or raises with the reason."""
 
     async def add(self, who: str) -> None:
-        """One executor more."""
+        """Start one executor more."""
 
     async def remove(self, who: str, executor: str) -> None:
         """This very executor leaves when its tasks are done, and is not replaced."""

@@ -46,7 +46,7 @@ class LoadMeter:
         self._samples: deque[_Sample] = deque()
 
     def sample(self) -> None:
-        """Look once.
+        """Read the account once.
 
         What cannot be read, an executor that warms up without a limit, one whose quota has
         changed, and a counter that runs backwards: the window begins anew.

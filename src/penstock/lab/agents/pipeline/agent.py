@@ -16,7 +16,7 @@ from penstock.lab.agents.processes.agent import checked, dialler, main
 from penstock.lab.agents.processes.lines import tell
 from penstock.lab.agents.protocol.peers import Peers, Tell
 from penstock.lab.agents.protocol.setup import AgentSetup
-from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Sleep, Trials
+from penstock.lab.agents.protocol.trial import HELD_BACK, MEASURED, Trials
 from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.link import Dial
 from penstock.lab.agents.transport.wire import Places, read_place
@@ -63,7 +63,6 @@ class InstanceAgent:
         spawn: Spawn,
         tell: Tell,
         clock: Clock,
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.setup = setup
         self.counts: Counter[str] = Counter()
@@ -83,28 +82,24 @@ class InstanceAgent:
         self.meter = Meter(MEASURED * (pipeline.period or 1.0), clock)
         self.siblings = 1
         self._operator = pipeline.operator(me.address.operator)
-        self.stage = made_stage(me.address, pipeline, self.outbox, clock, sleep)
+        self.stage = made_stage(me.address, pipeline, self.outbox, clock)
         policy = None if self._operator is None else self._operator.policy
-        self._trials = Trials(self, policy, pipeline.period, chance, sleep)
+        self.trials = Trials(self, policy, pipeline.period, chance)
         self.peers.join()
         if me.life > 1:
             self.begin(dict(me.succs), dict(me.preds))
 
     async def run(self) -> str:
         """Work until it has left or has to end; returns the reason."""
-        return await self.peers.run(self._work(), self._trials.run(), self._drained())
+        return await self.peers.run(self._work(), self.trials.run(), self._drained())
 
     def begin(self, succs: Places, preds: Places) -> None:
         """Start with a given view."""
         self.peers.begin(succs, preds)
 
-    async def trial(self) -> int:
-        """Look at its own load and decide; what."""
-        return await self._trials.once()
-
     def rest(self) -> None:
         """Decide nothing any more; an action that is under way goes on."""
-        self._trials.rest()
+        self.trials.rest()
 
     def report(self) -> dict[str, Any]:
         """How it is, for those who watch."""
@@ -114,7 +109,7 @@ class InstanceAgent:
             "waiting": self.stage.waiting,
             "processed": self.stage.processed,
             "emitted": self.stage.emitted if isinstance(self.stage, Source) else 0,
-            "resting": self._trials.resting,
+            "resting": self.trials.resting,
             "blocked": round(self.outbox.blocked, 3),
             "siblings": self.siblings,
             "neighbours": len(self.membership.neighbours),
@@ -171,13 +166,13 @@ class InstanceAgent:
         self.outbox.flush()
 
     def received(self, siblings: int, ids: bytes, done: Done) -> None:
-        """Records came."""
+        """Work on records that came."""
         self.siblings = max(1, siblings)
         self.meter.note(len(ids) // 8)
         self.stage.put(ids, done)
 
     def returned(self, batches: list[RecordBatch]) -> None:
-        """Others get these records."""
+        """Send records whose receiver is gone to others."""
         self.counts["records rerouted"] += sum(batch.records for batch in batches)
         self.outbox.put_back(batches)
 

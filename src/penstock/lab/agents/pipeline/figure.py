@@ -6,15 +6,23 @@ from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from penstock.history.files import atomic
 from penstock.lab.agents.pipeline.operators import Pipeline
 from penstock.lab.agents.pipeline.result import PipelineRunResult
 from penstock.report import units
-from penstock.report.figure import BLUE, DPI, GREY, INK, ORANGE, POOLS, STYLE, WIDTH
+from penstock.report.figure import (
+    BLUE,
+    DPI,
+    GREY,
+    INK,
+    ORANGE,
+    POOLS,
+    STYLE,
+    WIDTH,
+    new_figure,
+    save_figure,
+)
 
 HEIGHT = 900
 
@@ -22,8 +30,7 @@ HEIGHT = 900
 def draw(outcome: PipelineRunResult, pipeline: Pipeline, path: Path) -> Path:
     """Draw a run as a PNG."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
-        FigureCanvasAgg(figure)
+        figure = new_figure(WIDTH / DPI, HEIGHT / DPI)
         load, sizes = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": (2, 3)})
         _load(load, outcome)
         _sizes(sizes, outcome, pipeline)
@@ -47,9 +54,7 @@ def draw(outcome: PipelineRunResult, pipeline: Pipeline, path: Path) -> Path:
             fontsize=15, ha="right", va="top", linespacing=1.4,
         )  # fmt: skip
         figure.subplots_adjust(left=0.06, right=0.985, top=0.85, bottom=0.08, hspace=0.25)
-        with atomic(path) as partial:
-            figure.savefig(partial, format="png", metadata={"Software": "penstock"})
-    return path
+    return save_figure(figure, path)
 
 
 def _load(axes: Axes, outcome: PipelineRunResult) -> None:

@@ -102,12 +102,12 @@ class Pipeline:
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Which follows which."""
+        """Pairs of operators of which the second follows the first."""
         return list(zip(self.names, self.names[1:], strict=False))
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Instances at the start."""
+        """How many instances each operator has at the start."""
         return {
             SOURCE: self.sources,
             **{o.name: o.instances for o in self.operators},

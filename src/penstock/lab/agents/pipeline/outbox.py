@@ -38,7 +38,6 @@ class Outbox:
         self._clear.set()
         self._blocked_since: float | None = None
         self._blocked = 0.0
-        self.sent = 0
 
     @property
     def empty(self) -> bool:
@@ -71,9 +70,7 @@ class Outbox:
     def flush(self) -> None:
         """Send what can be sent now."""
         while self._waiting and (link := self._next()) is not None:
-            batch = self._waiting.popleft()
-            link.records(batch, self._siblings())
-            self.sent += batch.records
+            link.records(self._waiting.popleft(), self._siblings())
         if not self._waiting:
             self._clear.set()
             if self._blocked_since is not None:

@@ -7,7 +7,7 @@ out of a pipeline is known from the number of those that went in.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.lab.agents.pipeline.operators import Operator, Pipeline
@@ -94,31 +94,35 @@ class Seen:
         """Note ids; how many of them are new."""
         import numpy as np
 
-        values = np.frombuffer(ids, dtype=np.uint64)
-        numbers = values // PAGE
         new = 0
-        for number in np.unique(numbers).tolist():
+        for number, places in _by_page(ids):
             page = self._pages.setdefault(number, np.zeros(PAGE, dtype=bool))
-            places = np.unique(values[numbers == number] % PAGE).astype(np.int64)
-            new += int(np.count_nonzero(~page[places]))
-            page[places] = True
+            different = np.unique(places)
+            new += int(np.count_nonzero(~page[different]))
+            page[different] = True
         self.distinct += new
-        self.again += len(values) - new
+        self.again += len(ids) // 8 - new
         return new
 
     def count(self, ids: bytes) -> int:
         """How many of these, all different, have come."""
         import numpy as np
 
-        values = np.frombuffer(ids, dtype=np.uint64)
-        numbers = values // PAGE
-        found = 0
-        for number in np.unique(numbers).tolist():
-            page = self._pages.get(number)
-            if page is not None:
-                places = (values[numbers == number] % PAGE).astype(np.int64)
-                found += int(np.count_nonzero(page[places]))
-        return found
+        return sum(
+            int(np.count_nonzero(self._pages[number][places]))
+            for number, places in _by_page(ids)
+            if number in self._pages
+        )
+
+
+def _by_page(ids: bytes) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield the number of each page that ids are on, and their places there."""
+    import numpy as np
+
+    values = np.frombuffer(ids, dtype=np.uint64)
+    numbers = values // PAGE
+    for number in np.unique(numbers).tolist():
+        yield number, (values[numbers == number] % PAGE).astype(np.int64)
 
 
 def audit(seen: Seen, pipeline: Pipeline, sent: Mapping[int, int]) -> dict[str, int]:

@@ -57,7 +57,7 @@ class PipelineRunResult:
 
     @property
     def deletions(self) -> int:
-        """How often one left."""
+        """How often an instance left."""
         return sum(action.what == "leaves" for action in self.actions)
 
     def span(self, operator: str) -> tuple[int, int]:

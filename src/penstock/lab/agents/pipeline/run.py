@@ -27,6 +27,7 @@ from penstock.workloads.cosine import Cosine
 SAMPLE_SECONDS = 1.0
 START_SECONDS = 60.0
 QUIET_SECONDS = 20.0
+GRACE = 120.0  # seconds after the load within which everything must be done
 COUNTED_PER_SECOND = 200_000  # records that the sink accounts for at the end, at the very least
 Watch = Callable[[PipelineSample], None]
 Say = Callable[[str], None]
@@ -76,7 +77,7 @@ class Running:
         self._problem: str | None = None
         self._changed = asyncio.Event()
         self._samples: list[PipelineSample] = []
-        self._actions: list[AgentAction] = []
+        self.actions: list[AgentAction] = []  # what happened so far
         self._ending = False
         self._sink = 0, self._clock()
         self._rate = 0.0
@@ -111,7 +112,7 @@ class Running:
         self._hosts[self._sites[who]].order({"kill": list(who)})
 
     def go(self) -> None:
-        """The load begins."""
+        """Begin the load."""
         self._begun = self._clock()
         for serial in range(self._plan.pipeline.sources):
             self.order(Address(SOURCE, serial), {"go": True})
@@ -120,7 +121,7 @@ class Running:
         """The whole load, until the last record is done."""
         plan = self._plan
         self.go()
-        limit = plan.pipeline.seconds + plan.grace
+        limit = plan.pipeline.seconds + GRACE
         shape = Cosine(low=plan.pipeline.low, high=plan.pipeline.high, period=plan.pipeline.seconds)
         to_kill = plan.kill
         next_sample = 0.0
@@ -128,7 +129,7 @@ class Running:
             await self._wait(SAMPLE_SECONDS)
             now = self.now
             if now > limit:
-                self._say(f"not all records are done {plan.grace:.0f} s after the load")
+                self._say(f"not all records are done {GRACE:.0f} s after the load")
                 break
             if now >= next_sample:
                 next_sample += SAMPLE_SECONDS
@@ -160,7 +161,7 @@ class Running:
             seconds=seconds,
             counts=dict(counts),
             samples=tuple(self._samples),
-            actions=tuple(self._actions),
+            actions=tuple(self.actions),
         )
 
     async def until(self, holds: Callable[[], bool], seconds: float, what: str) -> None:
@@ -183,11 +184,6 @@ class Running:
     def drained(self) -> bool:
         """Whether all records are done."""
         return len(self._drained) == self._plan.pipeline.sources
-
-    @property
-    def actions(self) -> list[AgentAction]:
-        """What happened so far."""
-        return self._actions
 
     def phase(self, who: Address) -> str:
         """The phase that an instance reported last; empty if it has not."""
@@ -295,7 +291,7 @@ class Running:
         return [*address, *self._places[address]]
 
     def _note(self, who: Address, what: str) -> None:
-        self._actions.append(AgentAction(time=round(self.now, 3), instance=str(who), what=what))
+        self.actions.append(AgentAction(time=round(self.now, 3), instance=str(who), what=what))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +299,7 @@ class PipelineRunSettings:
     """A run of agents.
 
     ``most`` instances that a site can hold · ``patience`` seconds of silence after which a peer is
-    dialled again · ``grace`` seconds after the load within which everything must be done · ``kill``
-    which instance is killed half-way: any but a keeper, a keeper, or none.
+    dialled again · ``kill`` which instance is killed half-way: any but a keeper, a keeper, or none.
     """
 
     pipeline: Pipeline = field(default_factory=Pipeline)
@@ -312,7 +307,6 @@ class PipelineRunSettings:
     seed: int = 0
     most: int = 100
     patience: float = 5.0
-    grace: float = 120.0
     kill: Literal["any", "keeper"] | None = None
 
     def __post_init__(self) -> None:
@@ -324,7 +318,5 @@ class PipelineRunSettings:
                 f"{first} instances at the start, but room for {self.most} at each of "
                 f"{len(self.sites)} sites; give --max"
             )
-        if not self.patience > 0.0 or not self.grace > 0.0:
-            raise InputError(
-                f"patience {self.patience} and grace {self.grace} must be above 0 seconds"
-            )
+        if not self.patience > 0.0:
+            raise InputError(f"patience {self.patience} must be above 0 seconds")

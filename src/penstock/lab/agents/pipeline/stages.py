@@ -12,7 +12,6 @@ from penstock.decentralized.messages import Address
 from penstock.lab.agents.pipeline.operators import SINK, SOURCE, Operator, Pipeline
 from penstock.lab.agents.pipeline.outbox import Clock, Outbox
 from penstock.lab.agents.pipeline.records import Seen, audit, emitted, transformed
-from penstock.lab.agents.protocol.trial import Sleep
 from penstock.lab.agents.transport.channel import Done, RecordBatch
 from penstock.lab.agents.transport.frames import MOST_RECORDS
 
@@ -36,24 +35,22 @@ class Stage(Protocol):
         """Records have come."""
 
     def start(self) -> None:
-        """It may work."""
+        """Let it work."""
 
     async def run(self) -> None:
-        """Work."""
+        """Work until it has nothing more to do, or for ever."""
 
 
-def made_stage(
-    address: Address, pipeline: Pipeline, outbox: Outbox, clock: Clock, sleep: Sleep
-) -> Stage:
+def made_stage(address: Address, pipeline: Pipeline, outbox: Outbox, clock: Clock) -> Stage:
     """What the instance at an address does."""
     if address.operator == SOURCE:
-        return Source(pipeline, address.serial, outbox, clock, sleep)
+        return Source(pipeline, address.serial, outbox, clock)
     if address.operator == SINK:
         return Sink(pipeline)
     operator = pipeline.operator(address.operator)
     if operator is None:
         raise unknown("operator", address.operator, pipeline.names)
-    return Worker(operator, outbox, clock, sleep)
+    return Worker(operator, outbox, clock)
 
 
 STEP = 0.05  # seconds of work at a time, at most
@@ -69,7 +66,7 @@ class Meter:
         self._noted: deque[tuple[float, int]] = deque()
 
     def note(self, records: int) -> None:
-        """So many came now."""
+        """Count records that came now."""
         self._noted.append((self._clock(), records))
         self._drop()
 
@@ -92,11 +89,10 @@ class Worker:
     sink has its results. While the outbox is blocked no work begins: that is the back pressure.
     """
 
-    def __init__(self, operator: Operator, outbox: Outbox, clock: Clock, sleep: Sleep) -> None:
+    def __init__(self, operator: Operator, outbox: Outbox, clock: Clock) -> None:
         self._operator = operator
         self._outbox = outbox
         self._clock = clock
-        self._sleep = sleep
         self._queue: deque[RecordBatch] = deque()
         self._come = asyncio.Event()
         self._started = asyncio.Event()
@@ -137,7 +133,7 @@ class Worker:
                 free = max(free, self._clock())
             taken = self._take()
             free += self._at_work / self._operator.capacity
-            await self._sleep(free - self._clock())
+            await asyncio.sleep(free - self._clock())
             self._finish(taken)
 
     def _take(self) -> list[RecordBatch]:
@@ -182,14 +178,11 @@ TICK = 0.01  # seconds between two looks at what is due
 class Source:
     """Emits its share of the pipeline's records as they are due; late ones as soon as it can."""
 
-    def __init__(
-        self, pipeline: Pipeline, serial: int, outbox: Outbox, clock: Clock, sleep: Sleep
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, serial: int, outbox: Outbox, clock: Clock) -> None:
         self._pipeline = pipeline
         self._serial = serial
         self._outbox = outbox
         self._clock = clock
-        self._sleep = sleep
         self._go = asyncio.Event()
         self._all_done = asyncio.Event()
         self._most = min(MOST_RECORDS, max(1, round(pipeline.operators[0].capacity * STEP)))
@@ -220,7 +213,7 @@ class Source:
         """Does nothing: a source waits for ``go``."""
 
     def go(self) -> None:
-        """The load begins."""
+        """Begin to emit."""
         self._go.set()
 
     async def run(self) -> None:
@@ -238,7 +231,7 @@ class Source:
                 await self._outbox.clear()
                 after = min(due, self.total, self.emitted + self._most)
                 self._emit(after)
-            await self._sleep(TICK)
+            await asyncio.sleep(TICK)
         if self.total:
             await self._all_done.wait()
 
@@ -261,7 +254,6 @@ class Sink:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._seen = Seen()
-        self._ended = asyncio.Event()
 
     waiting = 0
     idle = True
@@ -281,7 +273,7 @@ class Sink:
 
     async def run(self) -> None:
         """Wait: a sink does nothing but take what comes."""
-        await self._ended.wait()
+        await asyncio.Event().wait()
 
     def audit(self, sent: Mapping[int, int]) -> dict[str, int]:
         """What came against what should have."""

@@ -32,7 +32,7 @@ class Agent(Protocol):
 
     @property
     def reception(self) -> Reception:
-        """Who may come in."""
+        """What takes its incoming connections."""
 
     async def run(self) -> str:
         """Work until it ends; returns the reason."""
@@ -49,7 +49,7 @@ class Hosted(Protocol):
 
     @property
     def agent(self) -> Agent:
-        """The agent."""
+        """The agent that runs in this process."""
 
     def follow(self, order: dict[str, Any]) -> None:
         """Do what the host says."""

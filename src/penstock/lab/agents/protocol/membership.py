@@ -37,11 +37,10 @@ class Membership:
         address: Address,
         send: Callable[[Address, Message], None],
         counts: Counter[str],
-        protocol: ScalingProtocol | None = None,
     ) -> None:
         self.me = Instance(address=address, phase="inactive")
         self.finished = False  # all neighbours know that it leaves
-        self._protocol = protocol or ScalingProtocol()
+        self._protocol = ScalingProtocol()
         self._send = send
         self._counts = counts
         self._asked: dict[Address, Message] = {}
@@ -92,7 +91,7 @@ class Membership:
         return True
 
     def heard(self, sender: Address, message: Message) -> None:
-        """A message has come."""
+        """Take a message that has come."""
         match message:
             case DuplicationAck() | DeletionAck():
                 if self._asked.pop(sender, None) is None:

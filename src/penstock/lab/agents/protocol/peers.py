@@ -115,7 +115,7 @@ class Peers:
             self.close()
 
     def end(self, why: str) -> None:
-        """It has to end."""
+        """End it; the first reason counts."""
         if not self.ended.done():
             self.ended.set_result(why)
 
@@ -204,11 +204,11 @@ class Peers:
         return "welcome"
 
     def received(self, sender: Address, siblings: int, ids: bytes, done: Done) -> None:
-        """Records came."""
+        """Hand over records that came."""
         self._carrier.received(siblings, ids, done)
 
     def heard(self, sender: Address, message: Message, places: Places) -> None:
-        """A message came."""
+        """Take a message that came, and the places it names."""
         self._places.update(places)
         self.membership.heard(sender, message)
         self._settle()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from penstock.decentralized.policy import LocalPolicy
-
-Sleep = Callable[[float], Awaitable[None]]
 
 MEASURED = 0.4  # share of a period over which the load is measured, its end
 HELD_BACK = 0.5  # share of its window that waits below an instance; with more it does not leave
@@ -52,13 +49,11 @@ class Trials:
         policy: LocalPolicy | None,
         period: float | None,
         chance: random.Random,
-        sleep: Sleep,
     ) -> None:
         self._trier = trier
         self._policy = policy
         self._period = period
         self._chance = chance
-        self._sleep = sleep
         self._rest = self._deciding = False
 
     @property
@@ -75,9 +70,9 @@ class Trials:
         if self._policy is None or self._period is None:
             await asyncio.Event().wait()
             return
-        await self._sleep(self._chance.random() * self._period)
+        await asyncio.sleep(self._chance.random() * self._period)
         while True:
-            await self._sleep(self._period)
+            await asyncio.sleep(self._period)
             await self.once()
 
     async def once(self) -> int:

@@ -26,7 +26,7 @@ class RecordBatch:
 
     @property
     def records(self) -> int:
-        """How many."""
+        """How many records it has."""
         return len(self.ids) // 8
 
 
@@ -92,7 +92,7 @@ class Incoming:
         return "open" if number in self._open else "done"
 
     def finish(self, number: int) -> None:
-        """A frame is done."""
+        """Note that a frame is done."""
         self._open.discard(number)
 
     @property

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from penstock.decentralized.messages import Address, Role
 from penstock.lab.agents.transport.frames import FrameError, Malformed
-from penstock.lab.agents.transport.wire import Place, place_document, read_place
+from penstock.lab.agents.transport.wire import Place, read_place
 
 NONCE = 32
 MAC = hashlib.sha256().digest_size
@@ -54,7 +54,7 @@ def hello(secret: bytes, challenge: bytes, mine: bytes, what: Hello) -> bytes:
     """The payload of a hello."""
     body = json.dumps(
         [
-            place_document(what.sender, {what.sender: what.place}),
+            [*what.sender, *what.place],
             what.life,
             what.channel,
             what.role,

@@ -43,7 +43,7 @@ class Receiver(Protocol):
         """Records came; ``done`` is to be called when they are."""
 
     def heard(self, sender: Address, message: Message, places: Places) -> None:
-        """A message came."""
+        """Take a message that came, and the places it names."""
 
 
 class _Inbound:

@@ -32,11 +32,6 @@ Places = dict[Address, Place]
 LONGEST_NAME = 40
 
 
-def place_document(address: Address, places: Mapping[Address, Place]) -> list[Any]:
-    """An instance and its place as a plain value."""
-    return [*address, *places[address]]
-
-
 def read_place(document: Any) -> tuple[Address, Place]:
     """An instance and its place from a plain value, checked.
 
@@ -67,7 +62,7 @@ def encode(message: Message, places: Mapping[Address, Place]) -> bytes:
     """A message as bytes."""
 
     def all_of(addresses: Iterable[Address]) -> list[list[Any]]:
-        return [place_document(address, places) for address in sorted(addresses)]
+        return [[*address, *places[address]] for address in sorted(addresses)]
 
     match message:
         case Duplication(role=role, new=new):

@@ -52,7 +52,7 @@ class Experiment:
         return self.batches[0].start
 
     def executors_at(self, moment: float) -> int:
-        """Registered and not gone."""
+        """How many executors were registered and not gone."""
         return sum(
             e.added <= moment and (e.removed is None or e.removed > moment) for e in self.executors
         )

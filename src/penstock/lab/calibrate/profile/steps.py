@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.core.errors import InputError, unknown
 from penstock.lab.rig.capacity_file import Capacity
@@ -111,9 +111,7 @@ def steps_of(spec: ProfileSpec, capacity: Capacity) -> list[ProfileRun]:
     for size in _more(spec.sizes, now):
         steps.append(_resize(now, size, spec, capacity, warm=False))
         now = size
-    small = _step(now, now, SMALL, spec, capacity)
-    return [*steps, ProfileRun(before=now, executors=now, rows=small.rows, density=small.density,
-                         last=True)]  # fmt: skip
+    return [*steps, replace(_step(now, now, SMALL, spec, capacity), last=True)]
 
 
 def _order(spec: ProfileSpec, order: random.Random) -> list[int]:
@@ -154,10 +152,8 @@ def _resize(
     before: int, after: int, spec: ProfileSpec, capacity: Capacity, *, warm: bool
 ) -> ProfileRun:
     """Large batches where executors come, so that they have much to do; else small ones."""
-    made = _step(before, after, 1.0 if after > before else SMALL, spec, capacity)
-    return ProfileRun(
-        before=before, executors=after, rows=made.rows, density=made.density, warm=warm
-    )
+    share = 1.0 if after > before else SMALL
+    return replace(_step(before, after, share, spec, capacity), warm=warm)
 
 
 def _step(

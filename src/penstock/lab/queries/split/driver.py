@@ -61,7 +61,7 @@ class HopOrder:
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """The folder of its files."""
         return Path(self.folder)
 
     @property

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from penstock.core.errors import EngineError, InputError
@@ -85,7 +84,7 @@ class SplitRun:
 
     @property
     def hops(self) -> tuple[Hop, ...]:
-        """Its applications."""
+        """The hops of the query, an application each."""
         return hops_of(self.query)
 
     @property
@@ -111,12 +110,7 @@ class SplitRun:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self, name: str) -> None:
