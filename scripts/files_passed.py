@@ -41,7 +41,7 @@ class Trace:
             self._move("importing", step)
         if f"{Path(file).name}:{code.co_name}" == self.within:
             self._move("inside", step)
-        counted = self.within is None or getattr(self._depth, "inside", 0)
+        counted = self.within is None or getattr(self._depth, "inside", 0) > 0
         if step == 1 and counted and not getattr(self._depth, "importing", 0):
             self.calls[file] += 1
 
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
         code = end.code
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     for file, calls in sorted(trace.calls.items()):
         print(f"{calls:>9,} {file}", file=sys.stderr)
     print(f"{len(trace.calls)} files", file=sys.stderr)

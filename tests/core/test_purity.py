@@ -12,8 +12,8 @@ import penstock.core
 FILES = sorted(Path(penstock.core.__file__).parent.glob("*.py"))
 # What it may import; none of these opens anything, waits, or differs from run to run.
 PURE = {
-    "__future__", "collections", "contextlib", "copy", "dataclasses", "difflib", "functools", "graphlib",
-    "hashlib", "heapq", "math", "numpy", "operator", "penstock", "types", "typing",
+    "__future__", "collections", "contextlib", "copy", "dataclasses", "difflib", "functools",
+    "graphlib", "hashlib", "heapq", "math", "numpy", "operator", "penstock", "types", "typing",
 }  # fmt: skip
 
 

@@ -285,7 +285,7 @@ def _decision_document(decision: Decision) -> dict[str, Any]:
 
 def show(summary: Summary) -> None:
     """The summary as a small table."""
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table()
     table.add_column("executors", no_wrap=True)

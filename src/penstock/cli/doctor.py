@@ -51,7 +51,7 @@ def _needed(check: MachineCheck) -> bool:
 def _show(found: list[MachineCheck], missing: list[str]) -> None:
     from rich.text import Text
 
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table()
     table.add_column("", no_wrap=True)

@@ -199,7 +199,7 @@ class _Watch:
 
 def _show(document: dict[str, Any]) -> None:
     from penstock.report import units
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table()
     for column in ("topics", "partitions", "events", "of", "events/s", "worst behind"):

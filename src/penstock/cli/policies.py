@@ -65,7 +65,7 @@ def _described(policy: Registered) -> dict[str, Any]:
 def _show_all(chosen: dict[str, dict[str, Any]]) -> None:
     from rich.text import Text
 
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table()
     table.add_column("policy", no_wrap=True, style="bold")

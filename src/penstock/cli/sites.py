@@ -142,7 +142,7 @@ def document(running: Sites, carried: list[LinkLoad]) -> dict[str, Any]:
 
 
 def _show(running: Sites, carried: list[LinkLoad]) -> None:
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     spec, rtt = running.spec, running.rtt
     names = [site.name for site in spec.sites]
@@ -173,7 +173,7 @@ def _show(running: Sites, carried: list[LinkLoad]) -> None:
 
 
 def _show_loads(carried: list[LinkLoad]) -> None:
-    from penstock.report.style import plain_table
+    from penstock.report.table import plain_table
 
     table = plain_table()
     for column in ("from", "to", "idle, ms", "under load, ms", "MB/s"):
