@@ -29,7 +29,8 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -m 'not (spark or alone or long)' -n auto --dist worksteal --doctest-modules src tests
-	$(BIN)/python -m pytest -m '(spark or alone) and not long' tests
+	$(BIN)/python -m pytest -m 'spark and not long' -n 2 --dist loadgroup tests
+	$(BIN)/python -m pytest -m 'alone and not long' tests
 
 test-long: setup
 	$(BIN)/python -m pytest -m long tests
