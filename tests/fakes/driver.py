@@ -64,12 +64,18 @@ class FakeDriver:
     def answer(self, path: str) -> Any:
         if path.endswith("/allexecutors"):
             return self.executors
+        if "/stages?status=" in path:
+            asked = {s.upper() for s in re.findall(r"status=(\w+)", path)}
+            return [a for a in self.all_attempts() if a["status"] in asked]
         if path.endswith("/stages"):
-            return [attempt for id in self.stages for attempt in self.attempts(id)]
+            return self.all_attempts()
         if match := re.search(r"/stages/(\d+)/(\d+)/taskList\?sortBy=-runtime&length=64$", path):
             return self.tasks.get((int(match[1]), int(match[2])))
         match = re.search(r"/stages/(\d+)\?details=false$", path)
         return self.attempts(int(match[1])) or None if match else None
+
+    def all_attempts(self) -> list[dict[str, Any]]:
+        return [attempt for id in self.stages for attempt in self.attempts(id)]
 
     def attempts(self, id: int) -> list[dict[str, Any]]:
         """A stage of a fake driver is one attempt, or a list of them."""

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.core.errors import EngineError
 from penstock.spark.read.rest import Rest
+from penstock.spark.read.status import MOST_STAGES
 from tests.fakes.driver import EXECUTOR, FakeDriver, stage, task
 
 
@@ -35,9 +36,79 @@ def test_each_stage_is_reported_once_when_it_has_ended(driver: FakeDriver) -> No
 def test_the_long_list_of_stages_is_read_only_once(driver: FakeDriver) -> None:
     driver.stages = {i: stage(i) for i in range(5)}
     rest = Rest(driver.url, "app-1")
-    for _ in range(4):
+    for _ in range(3):
         rest.new_stages()
+    driver.stages[5] = stage(5)
+    rest.new_stages()
     assert sum(path.endswith("/stages") for path in driver.asked) == 1
+
+
+def test_stages_that_run_are_seen_with_their_tasks(driver: FakeDriver) -> None:
+    rest = Rest(driver.url, "app-1")
+    rest.new_stages()
+    driver.stages[0] = stage(0)
+    driver.stages[1] = stage(
+        1, "ACTIVE", numTasks=200, numCompleteTasks=34, numActiveTasks=2,
+        submissionTime="2026-11-15T20:33:19.424GMT",
+    )  # fmt: skip
+    assert [s.id for s in rest.new_stages()] == [0]
+    (seen,) = rest.running
+    assert (seen.id, seen.tasks, seen.completed, seen.active) == (1, 200, 34, 2)
+    assert seen.submitted is not None and not seen.done
+    before = len(driver.asked)
+    rest.new_stages()
+    assert not [p for p in driver.asked[before:] if "/stages/1?" in p]  # its document came already
+
+
+@pytest.mark.parametrize("retained", [10, 1000])
+def test_after_evictions_it_goes_on_at_the_newest_stage(driver: FakeDriver, retained: int) -> None:
+    """A pause in which more stages ran than Spark keeps: those are lost, later ones are not."""
+    rest = Rest(driver.url, "app-1")
+    driver.stages = {i: stage(i) for i in range(5)}
+    rest.new_stages()
+    last = 5 + 3 * retained
+    driver.stages = {i: stage(i) for i in range(last - retained, last)}
+    driver.stages[last] = stage(last, "ACTIVE")
+    rest.new_stages()
+    assert rest.resynchronised == 1
+    driver.stages = {last: stage(last), last + 1: stage(last + 1)}
+    assert [s.id for s in rest.new_stages()] == [last, last + 1]
+    assert rest.resynchronised == 1
+
+
+def test_evictions_are_noticed_though_nothing_runs_when_we_look(driver: FakeDriver) -> None:
+    rest = Rest(driver.url, "app-1")
+    driver.stages = {0: stage(0)}
+    rest.new_stages()
+    driver.stages = {80: stage(80)}
+    looks = 0
+    while not rest.resynchronised:
+        assert rest.new_stages() == []
+        looks += 1
+        assert looks < 10
+    driver.stages[81] = stage(81)
+    assert [s.id for s in rest.new_stages()] == [81]
+
+
+def test_an_idle_application_is_no_gap(driver: FakeDriver) -> None:
+    rest = Rest(driver.url, "app-1")
+    driver.stages = {0: stage(0)}
+    for _ in range(20):
+        assert rest.new_stages() == []
+    assert rest.resynchronised == 0
+
+
+def test_one_look_asks_for_a_bounded_number_of_stages(driver: FakeDriver) -> None:
+    rest = Rest(driver.url, "app-1")
+    rest.new_stages()
+    driver.stages = {i: stage(i) for i in range(1000)}
+    driver.asked.clear()
+    found = rest.new_stages()
+    assert len(driver.asked) <= MOST_STAGES + 2
+    assert [s.id for s in found] == list(range(len(found)))
+    while len(found) < 1000:
+        found += rest.new_stages()
+    assert len(found) == 1000 and rest.resynchronised == 0
 
 
 def test_times_are_seconds_and_the_description_is_understood(driver: FakeDriver) -> None:

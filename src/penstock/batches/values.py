@@ -85,7 +85,8 @@ class Stage:
     ``run_time`` includes waiting for CPU under a quota; ``fetch_wait`` is the part of it spent
     waiting for shuffle blocks. ``tasks`` are its partitions, 0 if it was skipped. Records are
     those of the partitions, each counted once; times are those of all attempts. ``attempt`` is the
-    newest; ``failed`` whether that one failed, so that another may follow.
+    newest; ``failed`` whether that one failed, so that another may follow. Of a stage that runs,
+    ``completed`` of its tasks have ended and ``active`` run; ``submitted`` when it began.
     """
 
     id: int
@@ -101,6 +102,9 @@ class Stage:
     write_records: int
     attempt: int = 0
     failed: bool = False
+    completed: int = 0
+    active: int = 0
+    submitted: float | None = None
 
     @property
     def busy(self) -> float:

@@ -17,7 +17,7 @@ from penstock.lab.proofs import faults, overhead, reaction, scaling, setting
 from penstock.lab.proofs.faults_child import DriverOrder, DriverReports, report
 from penstock.lab.proofs.overhead import Segment, Stretch
 from penstock.lab.proofs.reaction import TaskRest
-from penstock.spark.read.rest import epoch
+from penstock.spark.read.documents import epoch
 from tests.fakes.terminal import assert_fits
 
 # ---- overhead ------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ from penstock.lab.queries import nexmark
 from penstock.policies import DS2
 from penstock.report.runs import JOURNAL
 from penstock.spark.autoscaler import Autoscaler
-from penstock.spark.read.rest import Rest, epoch
+from penstock.spark.read.documents import epoch
+from penstock.spark.read.rest import Rest
 
 QUERY = "q1"
 SLOTS = 4

@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from penstock.core.errors import EngineError
-from penstock.spark.read.rest import epoch
+from penstock.spark.read.documents import epoch
 
 LOOK_AHEAD = 3  # execution ids that may be missing before we believe that there are no newer ones
 STATE_ROWS, STATE_BYTES = "number of total state rows", "memory used by state"
