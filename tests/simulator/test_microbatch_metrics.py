@@ -23,6 +23,7 @@ from penstock.core.errors import NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.simulator.microbatch import MicroBatchEngine, Profile
 from penstock.spark.engine import SparkEngine
+from penstock.spark.read.rest import Rest
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
 from tests.fakes.driver import FakeDriver
 from tests.fakes.microbatch_examples import EXECUTOR, counting, pair
@@ -134,7 +135,7 @@ def both(
         simulated = MicroBatchEngine(profile, loads, seconds=600.0, start=start, seed=seed)
         telling = Telling(simulated, driver)
         with patch.object(time, "time", lambda: START + simulated.now):
-            spark = SparkEngine(telling, window=15.0)
+            spark = SparkEngine(telling, window=15.0, status=Rest(driver.url, "app-1"))
             spark.attach()
             telling.tell()
             for engine in (simulated, spark):
@@ -217,7 +218,7 @@ def test_both_engines_act_and_time_it_the_same() -> None:
             for _ in range(50):
                 simulated.advance(0.5)
                 telling.tell()
-                spark.pool.track(spark._rest.executors(), time.time())
+                spark.pool.track(spark.executors(), time.time())
             same(comparable(simulated.observe(), 0.0), comparable(spark.observe(), START))
         asked = {call[1] for call in telling.sparkContext.calls if call[0] == "decommission"}
         assert {e.id for e in simulated.record().executors if not e.alive} == asked

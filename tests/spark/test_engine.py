@@ -16,6 +16,7 @@ from penstock.core.errors import NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.spark.engine import SparkEngine
 from penstock.spark.read.progress import MOST_QUERIES, ProgressLog
+from penstock.spark.read.rest import Rest
 from tests.fakes.driver import FakeDriver, stage, task
 
 
@@ -78,9 +79,13 @@ def session(driver: FakeDriver) -> Session:
     return Session(driver)
 
 
+def rest(session: Session) -> Rest:
+    return Rest(session.driver.url, "app-1")
+
+
 @pytest.fixture
 def engine(session: Session) -> Iterator[SparkEngine]:
-    started = SparkEngine(session, window=50.0)
+    started = SparkEngine(session, window=50.0, status=rest(session))
     started.attach()
     yield started
     started.detach()
@@ -222,7 +227,9 @@ class Quotas:
 
 def test_a_cpu_share_is_set_at_once_and_work_counts_as_at_full_cpu(session: Session) -> None:
     cluster: Any = Quotas()
-    engine = SparkEngine(session, window=1000.0, cluster=cluster, arrivals=True)
+    engine = SparkEngine(
+        session, window=1000.0, cluster=cluster, arrivals=True, status=rest(session)
+    )
     engine.attach()
     watched(engine)
     for i in range(4):
@@ -242,7 +249,7 @@ def test_a_cpu_share_is_set_at_once_and_work_counts_as_at_full_cpu(session: Sess
 
 def test_arrivals_are_kept_only_when_asked_for(session: Session) -> None:
     for asked in (True, False):
-        engine = SparkEngine(session, window=1000.0, arrivals=asked)
+        engine = SparkEngine(session, window=1000.0, arrivals=asked, status=rest(session))
         engine.attach()
         watched(engine)
         for i in range(3):

@@ -9,7 +9,7 @@ reached it. All of it is exact for that curve, and needs no loop over records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,8 @@ class Intake:
 
     ``released`` what it had then · ``taken`` what the query had taken after that batch, ``before``
     the first one · ``counted`` whether the source told so. Sources that do not tell hand all they
-    have to every batch, so what was released is what was taken.
+    have to every batch, so what was released is what was taken · ``now`` the moment of the
+    observation, ``newest`` what the source has then; ``None`` where only plannings are known.
     """
 
     times: Floats
@@ -38,34 +39,54 @@ class Intake:
     taken: Floats
     before: float
     counted: bool
+    now: float | None = None
+    newest: float | None = None
 
     def offered_rate(self, first: int) -> float | None:
-        """Records/s released between a planning and the last."""
-        seconds = float(self.times[-1] - self.times[first])
+        """Records/s released between a planning and the last, or now."""
+        end, released = float(self.times[-1]), float(self.released[-1])
+        if self.newest is not None and self.now is not None and self.now > end:
+            end, released = self.now, max(released, self.newest)
+        seconds = end - float(self.times[first])
         if seconds <= 0:
             return None
-        return float(self.released[-1] - self.released[first]) / seconds
+        return (released - float(self.released[first])) / seconds
+
+    def waiting(self, offered: float | None) -> float | None:
+        """Records that wait now: what the last planning left, and what has come since.
+
+        What has come is what the source says, else what is ``offered`` per second.
+        """
+        if self.now is None:
+            return self.lag()
+        if self.newest is not None:
+            return max(0.0, self.newest - float(self.taken[-1]))
+        if offered is None:
+            return self.lag()
+        left = float(self.released[-1] - self.taken[-1])
+        return left + offered * max(0.0, self.now - float(self.times[-1]))
 
     def lag(self, at: int = -1) -> float | None:
         """Records that a batch left behind; not measured where the source does not tell."""
         return float(self.released[at] - self.taken[at]) if self.counted else None
 
     def lag_seconds(self, offered: float | None) -> float | None:
-        """How long the first record that the last batch left behind had waited by then.
+        """How long the first record that the last batch left behind has waited.
 
         If it was there before the first known planning: the lag in seconds of what is offered.
         """
-        lag = self.lag()
+        since = 0.0 if self.now is None else max(0.0, self.now - float(self.times[-1]))
+        lag = self.lag() if self.now is None else float(self.released[-1] - self.taken[-1])
         if not lag:
-            return lag
+            return since if self.now is not None and self.waiting(offered) else lag
         taken = self.taken[-1]
         if taken < self.released[0]:
-            return lag / offered if offered else None
+            return since + lag / offered if offered else None
         after = int(np.searchsorted(self.released, taken, side="right"))
         low, high = self.released[after - 1], self.released[after]
         share = (taken - low) / (high - low)
-        since = self.times[after - 1] + share * (self.times[after] - self.times[after - 1])
-        return float(self.times[-1] - since)
+        came = self.times[after - 1] + share * (self.times[after] - self.times[after - 1])
+        return since + float(self.times[-1] - came)
 
     def waits(self, first: int) -> Waits:
         """The latencies of the records that were committed by the batches from ``first`` on."""
@@ -108,12 +129,25 @@ class Latency:
     p99: float
 
 
-def intakes_of(batches: Sequence[Batch]) -> list[Intake]:
-    """Every source of a query, in the order of its plan, over its batches."""
+def intakes_of(
+    batches: Sequence[Batch],
+    *,
+    now: float | None = None,
+    newest: Sequence[int | None] = (),
+) -> list[Intake]:
+    """Every source of a query, in the order of its plan, over its batches.
+
+    ``newest`` what each has ``now``, if these are known.
+    """
     times = np.array([b.start for b in batches])
     ends = np.array([b.end for b in batches])
-    inputs = zip(*(b.inputs for b in batches), strict=True)
-    return [_intake(times, ends, source) for source in inputs]
+    inputs = list(zip(*(b.inputs for b in batches), strict=True))
+    has = newest if len(newest) == len(inputs) else [None] * len(inputs)
+    found = (_intake(times, ends, s, asked=n is not None) for s, n in zip(inputs, has, strict=True))
+    return [
+        replace(intake, now=now, newest=n if intake.counted else None)
+        for intake, n in zip(found, has, strict=True)
+    ]
 
 
 def latency_of(waits: Sequence[Waits]) -> Latency | None:
@@ -147,10 +181,15 @@ def quantiles(low: Floats, high: Floats, weight: Floats, shares: Sequence[float]
     return [float(np.interp(share * below[-1], below, points)) for share in shares]
 
 
-def _intake(times: Floats, ends: Floats, sources: Sequence[Source]) -> Intake:
+def _intake(
+    times: Floats, ends: Floats, sources: Sequence[Source], *, asked: bool = False
+) -> Intake:
+    """``asked``: the source told what it has; before that it hands all it has to every batch."""
     rows = np.array([s.rows for s in sources], dtype=float)
     taken = np.array([np.nan if s.taken is None else s.taken for s in sources], dtype=float)
     released = np.array([np.nan if s.available is None else s.available for s in sources])
+    if asked:
+        released = np.where(np.isnan(released), taken, released)
     if np.isnan(taken).any() or np.isnan(released).any() or not _counts(taken, rows):
         taken = np.cumsum(rows)
         return Intake(

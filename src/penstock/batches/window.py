@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from penstock.batches.batch_cost import HISTORY
 from penstock.batches.latency import Intake, intakes_of, latency_of
 from penstock.batches.partitions import PartitionLog, Partitions
+from penstock.batches.running import Underway, as_ended, tasks_of
 from penstock.batches.stage_work import BatchWork, Demand, Work, batch_work, total, works_of
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Source, Stage
@@ -64,18 +65,26 @@ def windows_of(
     now: float,
     window: float,
     cores: int,
+    slots: int = 1,
+    underway: Mapping[str, Underway] | None = None,
 ) -> list[QueryWindow]:
-    """The windows of the queries, by run id, that did something."""
+    """The windows of the queries, by run id, that did something.
+
+    ``underway`` what each is at, if that is known · ``slots`` executors of ``cores`` each.
+    """
+    at = underway or {}
     found = (
         query_window(
-            batches,
+            queries.get(run_id, ()),
             stages.of(run_id),
             now=now,
             window=window,
             cores=cores,
+            slots=slots,
             partitions=partitions.of(run_id),
+            underway=at.get(run_id),
         )
-        for run_id, batches in queries.items()
+        for run_id in dict.fromkeys([*queries, *at])
     )
     return [seen for seen in found if seen is not None and seen.works]
 
@@ -87,15 +96,26 @@ def query_window(
     now: float,
     window: float,
     cores: int,
+    slots: int = 1,
     partitions: Partitions | None = None,
+    underway: Underway | None = None,
 ) -> QueryWindow | None:
     """The last batches of a query within a window; at least the last one. ``None`` if none.
 
     ``stages`` of these and of earlier batches, plain or by batch · ``partitions`` of the busiest
-    stage, if they were read.
+    stage, if they were read · ``underway`` what the query is at: a batch that runs counts as one
+    that ends as soon as it can.
     """
     by_batch = stages if isinstance(stages, Mapping) else _by_batch(stages)
     batches = _complete(batches, by_batch)
+    running = None
+    mine: Sequence[Stage] = ()
+    if underway is not None and underway.batch is not None:
+        mine = by_batch.get(underway.batch.id, ())
+        running = as_ended(underway, mine, batches, by_batch, now=now, cores=cores * slots)
+    if running is not None:
+        earlier = [b for b in batches if len(b.inputs) == len(running[0].inputs)]
+        batches, by_batch = [*earlier, running[0]], {**by_batch, running[0].id: running[1]}
     recent = _unbroken([b for b in batches if b.end > now - window] or batches[-1:], by_batch)
     first = len(batches) - len(recent)
     before = batches[first - 1] if first else None
@@ -104,17 +124,24 @@ def query_window(
     start = before.end if before is not None else recent[0].start
     if recent[-1].end <= start:
         return None
-    intakes = intakes_of(batches)
+    if underway is None:
+        intakes = intakes_of(batches)
+    else:
+        intakes = intakes_of(batches, now=now, newest=underway.newest)
     chain = [b for b in batches[max(0, first - 1) :] if b.rows]
+    rates = [i.offered_rate(max(0, first - 1)) for i in intakes]
     demand = Demand(
-        rates=[i.offered_rate(max(0, first - 1)) for i in intakes],
-        lags=[i.lag() for i in intakes],
+        rates=rates,
+        lags=[i.waiting(rate) for i, rate in zip(intakes, rates, strict=True)],
         interval=(chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None,
     )
     told = batches[-max(HISTORY, len(recent)) :]
     whole = batch_work(told, by_batch, recent=len(recent), cores=cores)
     latency = latency_of([i.waits(first) for i in intakes])
     seen = _seen(recent, demand, whole, recent[-1].end - start)
+    if running is not None and underway is not None:
+        ended, known = tasks_of(mine)
+        seen = replace(seen, running_for=now - running[0].start, tasks=known, tasks_ended=ended)
     return QueryWindow(
         name=recent[-1].query,
         run_id=recent[-1].run_id,
@@ -125,6 +152,7 @@ def query_window(
         phases=_phases(before, recent, whole, intakes),
         seen=replace(
             seen,
+            age=max(0.0, now - recent[-1].end),
             lag_seconds=_lag_seconds(intakes, demand),
             latency_p50=latency.p50 if latency else None,
             latency_p95=latency.p95 if latency else None,

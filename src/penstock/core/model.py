@@ -131,6 +131,9 @@ class QuerySeen:
     partitions: the busy seconds of that stage's partitions (at most 64)
     busy, backpressured: shares of the executors' time
     sources: where the records wait
+    age: seconds since the newest of these readings
+    running_for: seconds that the batch has run that is counted before its end; ``None`` without one
+    tasks, tasks_ended: of that batch, as far as its stages are known
     """
 
     batches: int
@@ -154,6 +157,10 @@ class QuerySeen:
     busy: float | None = None
     backpressured: float | None = None
     sources: tuple[SourceSeen, ...] = ()
+    age: float | None = None
+    running_for: float | None = None
+    tasks: int | None = None
+    tasks_ended: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

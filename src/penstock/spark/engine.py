@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.partitions import PartitionLog
+from penstock.batches.running import Underway
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage
@@ -22,7 +23,9 @@ from penstock.spark.act.shares import FULL, CpuShares
 from penstock.spark.ports import CpuLimited
 from penstock.spark.read.cpu import CpuMeter
 from penstock.spark.read.progress import ProgressLog
-from penstock.spark.read.rest import Rest
+from penstock.spark.read.status import Status
+from penstock.spark.read.store import Store
+from penstock.spark.read.underway import underway_of
 
 POLL = 0.5  # seconds between looks while an action is timed
 
@@ -34,6 +37,7 @@ class SparkEngine:
     cluster: measures the CPU of each executor and can change it; without one the CPU is taken
         from what the tasks report
     arrivals: whether to keep the newest arrivals, for policies that want them
+    status: what is asked for stages and executors; Spark's status store in this driver's JVM
     stopped: ends a wait
     """
 
@@ -44,18 +48,14 @@ class SparkEngine:
         window: float = 15.0,
         cluster: CpuLimited | None = None,
         arrivals: bool = False,
+        status: Status | None = None,
     ) -> None:
         if not window > 0:
             raise InputError(f"window {window} s must be above 0")
         self._spark = spark
         self._context = spark.sparkContext
-        if self._context.uiWebUrl is None:
-            raise InputError(
-                "spark.ui.enabled is false: Penstock reads stages and executors from the "
-                "driver's REST interface. Set spark.ui.enabled to true"
-            )
         self._window = window
-        self._rest = Rest(self._context.uiWebUrl, self._context.applicationId)
+        self._status = Store(self._context) if status is None else status
         self._log = ProgressLog()
         self._stages = StageLog()
         self._partitions = PartitionLog()
@@ -84,29 +84,51 @@ class SparkEngine:
         return tuple(batches[-1].query for batches in self._log.queries().values())
 
     def observe(self) -> Snapshot:
-        """The last finished batches of all queries."""
+        """The last batches of all queries, those that run included."""
         now = time.time()
+        underway = self._underway()
         queries = self._log.queries()
-        self._stages.add(self._at_full_cpu(self._rest.new_stages()))
-        self._stages.retain(queries)
+        self._stages.add(self._at_full_cpu(self._status.new_stages()))
+        self._stages.add(self._at_full_cpu(self._status.running))
+        self._stages.retain({*queries, *underway})
         self._read_again(queries)
-        self._partitions.read(queries, self._stages, self._rest.tasks)
-        executors = self._rest.executors()
+        self._partitions.read(queries, self._stages, self._status.tasks)
+        executors = self._status.executors()
         self._track(executors, now)
         self.shares.keep()
         cores = max((e.cores for e in executors), default=1)
+        slots = self._slots(executors, now)
         windows = windows_of(
-            queries, self._stages, self._partitions, now=now, window=self._window, cores=cores
+            queries,
+            self._stages,
+            self._partitions,
+            now=now,
+            window=self._window,
+            cores=cores,
+            slots=len(slots),
+            underway=underway,
         )
         return snapshot(
             windows,
             executors,
             now=now,
-            slots=self._slots(executors, now),
+            slots=slots,
             acting=self.pool.acting,
             rescales=self.pool.past,
             arrivals=None if self.arrivals is None else self.arrivals.read(queries),
         )
+
+    def _underway(self) -> dict[str, Underway]:
+        ended = {run: batches[-1].id for run, batches in self._log.queries().items()}
+        found = underway_of(self._spark.streams.active, ended)
+        # One may have ended while we asked; its progress is the better source.
+        ended = {run: batches[-1].id for run, batches in self._log.queries().items()}
+        return {
+            run: replace(at, batch=None)
+            if at.batch is not None and at.batch.id <= ended.get(run, -1)
+            else at
+            for run, at in found.items()
+        }
 
     def apply(self, changes: Mapping[str, Change]) -> None:
         """Resize the pool of executors, and give each its share of CPU."""
@@ -117,7 +139,7 @@ class SparkEngine:
         if change.cpu_share is not None:
             self.pool.refuse_if_frozen()
             self.shares.set(change.cpu_share)
-        self.pool.resize(change, self._rest.executors(), time.time())
+        self.pool.resize(change, self._status.executors(), time.time())
 
     def advance(self, seconds: float) -> bool:
         """Wait; meanwhile time the action in flight. False when stopped."""
@@ -132,15 +154,15 @@ class SparkEngine:
     def look(self) -> None:
         """Look at the action in flight, to time it."""
         with contextlib.suppress(EngineError):  # the next observation reports it
-            self._track(self._rest.executors(), time.time())
+            self._track(self._status.executors(), time.time())
 
     def executors(self) -> list[Executor]:
         """What Spark says of its executors at this moment, of those that are gone too."""
-        return self._rest.executors()
+        return self._status.executors()
 
     def slots(self) -> tuple[Slot, ...]:
         """The executors, also before the first batch; CPU and load since the last look."""
-        return tuple(self._slots(self._rest.executors(), time.time()).values())
+        return tuple(self._slots(self._status.executors(), time.time()).values())
 
     def _track(self, executors: list[Executor], now: float) -> None:
         self.pool.track(executors, now)
@@ -161,11 +183,11 @@ class SparkEngine:
             for batch in batches:
                 mine = stages.get(batch.id, ()) if batch.id > settled else ()
                 if any(s.retried for s in mine):
-                    again = [s for old in mine if (s := self._rest.stage(old.id))]
+                    again = [s for old in mine if (s := self._status.stage(old.id))]
                     self._stages.add(self._at_full_cpu(again))
         self._settled = {run_id: batches[-1].id for run_id, batches in queries.items()}
 
-    def _at_full_cpu(self, stages: list[Stage]) -> list[Stage]:
+    def _at_full_cpu(self, stages: Sequence[Stage]) -> Sequence[Stage]:
         """What they would have taken with all of their CPU, so that costs outlast a change."""
         share = self.shares.now
         if share == FULL:
@@ -195,7 +217,7 @@ class SparkEngine:
             )
         if not executors and self._context.master.startswith("local["):
             if self._driver_cores is None:
-                self._driver_cores = self._rest.driver_cores()
+                self._driver_cores = self._status.driver_cores()
             slots = {str(n): Slot(id=str(n)) for n in range(self._driver_cores)}
         self._last = {e.id: (now, e.task_seconds) for e in alive}
         return slots

@@ -52,10 +52,10 @@ def watermark_of(progress: Mapping[str, Any] | None) -> float | None:
 def _source(document: Mapping[str, Any]) -> Source:
     return Source(
         rows=int(document.get("numInputRows", 0)),
-        available=_count(document.get("latestOffset")),
-        taken=_count(document.get("endOffset")),
+        available=count_of(document.get("latestOffset")),
+        taken=count_of(document.get("endOffset")),
         name=str(document.get("description", "")),
-        waiting=_waiting(document.get("latestOffset"), document.get("endOffset")),
+        waiting=waiting_of(document.get("latestOffset"), document.get("endOffset")),
     )
 
 
@@ -135,7 +135,7 @@ class ProgressLog:
             return {run: list(kept) for run, kept in self._batches.items() if kept}
 
 
-def _count(offset: Any) -> int | None:
+def count_of(offset: Any) -> int | None:
     """Records before an offset: the sum of all numbers in it; ``None`` if there are none.
 
     Offsets differ by source: ``{"offset": 42}``, Kafka's ``{"topic": {"0": 7, "1": 9}}``.
@@ -144,7 +144,7 @@ def _count(offset: Any) -> int | None:
     return sum(numbers) if numbers else None
 
 
-def _waiting(latest: Any, end: Any) -> dict[str, int]:
+def waiting_of(latest: Any, end: Any) -> dict[str, int]:
     """Records behind by partition, of offsets such as Kafka's; else none."""
     ends = dict(_partitions(_parsed(end)))
     return {

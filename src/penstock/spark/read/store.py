@@ -43,7 +43,7 @@ class Store(Status):
             ends = (stages.head(), stages.last()) if stages.size() else ()
             return max((int(s.stageId()) for s in ends), default=-1)
 
-        return self._ask(newest)
+        return int(self._ask(newest))
 
     def stage(self, stage_id: int) -> Stage | None:
         """One stage as it is now; ``None`` if Spark does not know it, or no more."""
@@ -68,13 +68,13 @@ class Store(Status):
     def _ask(self, ask: Any) -> Any:
         try:
             if self._store is None:
-                self._open()
+                self._connect()
             return ask(self._store)
         except Exception as error:  # of the gateway: the session is stopped, the JVM gone
             problem = str(error).split("\n", 1)[0]
             raise EngineError(f"Spark's status store could not be read: {problem}") from error
 
-    def _open(self) -> None:
+    def _connect(self) -> None:
         jvm, gateway = self._context._jvm, self._context._gateway
         api = jvm.org.apache.spark.status.api.v1
         self._mapper = api.JacksonMessageWriter().mapper()

@@ -1,0 +1,178 @@
+"""A batch that still runs, as far as it is seen: what it will have read, taken and cost at least.
+
+A query that is overloaded ends few batches, and decisions on ended ones come late, or never. What
+runs tells enough: how long it has run, which of its tasks have ended, what they took and read. It
+is taken as a batch that ends when its tasks that are left have taken as long as those that began
+did so far, so that its figures are lower bounds while it runs, and its own when it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.batches.values import Batch, Source, Stage
+
+ALIKE = 2.0  # offsets count records if they say at most so many times what was read, or less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningBatch:
+    """A batch that was planned and has not ended.
+
+    start: when it was planned
+    sources: what the plan says of each source; ``rows`` by its offsets
+    """
+
+    id: int
+    start: float
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Underway:
+    """What a query is at, at this moment.
+
+    batch: the batch that runs, if one does
+    newest: records that each source has by now, from its beginning; ``None`` where it is not known
+    """
+
+    query: str
+    run_id: str
+    batch: RunningBatch | None = None
+    newest: tuple[int | None, ...] = ()
+
+
+def tasks_of(stages: Sequence[Stage]) -> tuple[int, int]:
+    """Tasks that have ended, and all that are known so far."""
+    ended = sum(s.tasks if s.done else s.completed for s in stages)
+    return ended, sum(s.tasks for s in stages)
+
+
+def as_ended(
+    underway: Underway,
+    stages: Sequence[Stage],
+    earlier: Sequence[Batch],
+    stages_of: Mapping[int, Sequence[Stage]],
+    *,
+    now: float,
+    cores: int,
+) -> tuple[Batch, list[Stage]] | None:
+    """The batch that runs as it will be at least, and its stages; ``None`` if nothing has begun.
+
+    ``stages`` of it that are known · ``earlier`` batches of the query, oldest first, and their
+    stages: they tell what stages are still to come · ``cores`` that work on it.
+    """
+    batch = underway.batch
+    if batch is None:
+        return None
+    begun = [s for s in sorted(stages, key=_id) if s.tasks and (s.done or s.completed or s.active)]
+    if not begun:
+        return None
+    known = [_whole(s, now) for s in begun]
+    rows = _rows(batch, known)
+    last = next((b for b in reversed(earlier) if b.rows and stages_of.get(b.id)), None)
+    if last is not None and rows:
+        known += _to_come(last, stages_of[last.id], known, rows / last.rows)
+    left = sum(s.busy for s in known) - sum(_so_far(s, now) for s in begun)
+    sources = _sources(batch, rows, earlier[-1] if earlier else None)
+    return (
+        Batch(
+            query=underway.query,
+            run_id=underway.run_id,
+            id=batch.id,
+            start=batch.start,
+            duration=max(0.0, now - batch.start) + max(0.0, left) / max(1, cores),
+            rows=rows,
+            available=_total([s.available for s in sources]),
+            taken=_total([s.taken for s in sources]),
+            sources=sources,
+            state=last.state if last is not None else (),
+            state_rows=last.state_rows if last is not None else 0,
+            state_bytes=last.state_bytes if last is not None else 0,
+        ),
+        known,
+    )
+
+
+def _id(stage: Stage) -> int:
+    return stage.id
+
+
+def _so_far(stage: Stage, now: float) -> float:
+    """Busy seconds up to now; Spark tells of a running task only every ten seconds."""
+    if stage.done or stage.completed or stage.submitted is None:
+        return stage.busy
+    return max(stage.busy, stage.active * (now - stage.submitted))
+
+
+def _whole(stage: Stage, now: float) -> Stage:
+    """A stage when all its tasks have taken as long as those that have begun."""
+    if stage.done:
+        return stage
+    share = min(1.0, (stage.completed + stage.active) / stage.tasks)
+    return replace(
+        stage,
+        done=True,
+        run_time=(_so_far(stage, now) + stage.fetch_wait) / share,
+        cpu_time=stage.cpu_time / share,
+        fetch_wait=stage.fetch_wait / share,
+        input_records=round(stage.input_records / share),
+        read_records=round(stage.read_records / share),
+        write_records=round(stage.write_records / share),
+    )
+
+
+def _rows(batch: RunningBatch, stages: Sequence[Stage]) -> int:
+    """Rows that it reads: by its plan, unless what was read shows that offsets count other things.
+
+    A source whose offsets are seconds, or files, plans 7 of them and reads 7,000 rows.
+    """
+    read = sum(s.input_records for s in stages if s.read_records == 0)
+    planned = sum(s.rows for s in batch.sources)
+    if planned and (not read or 1 / ALIKE <= planned / read <= ALIKE):
+        return planned
+    return read
+
+
+def _to_come(
+    last: Batch, stages: Sequence[Stage], known: Sequence[Stage], ratio: float
+) -> list[Stage]:
+    """The stages that the last batch had and this one has not begun, in proportion to its rows."""
+    ran = sorted((s for s in stages if s.tasks), key=_id)
+    newest = max(s.id for s in known)
+    return [
+        replace(
+            stage,
+            id=newest + number,
+            run_time=stage.run_time * ratio,
+            cpu_time=stage.cpu_time * ratio,
+            fetch_wait=stage.fetch_wait * ratio,
+            input_records=round(stage.input_records * ratio),
+            read_records=round(stage.read_records * ratio),
+            write_records=round(stage.write_records * ratio),
+        )
+        for number, stage in enumerate(ran[len(known) :], 1)
+    ]
+
+
+def _sources(batch: RunningBatch, rows: int, before: Batch | None) -> tuple[Source, ...]:
+    """The sources with rows that sum to what the batch reads."""
+    planned = sum(s.rows for s in batch.sources)
+    if planned == rows and batch.sources:
+        return batch.sources
+    shape = batch.sources or (before.sources if before is not None else ())
+    if not shape:
+        return (Source(rows=rows),)
+    shares = [s.rows for s in (before.sources if before is not None else ())]
+    whole = sum(shares)
+    if len(shares) != len(shape) or not whole:
+        shares, whole = [1] * len(shape), len(shape)
+    return tuple(
+        replace(s, rows=round(rows * share / whole)) for s, share in zip(shape, shares, strict=True)
+    )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [c for c in counts if c is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
