@@ -104,7 +104,10 @@ PLAIN = {
     },
     OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer", "arrivals"},
     Rescale: {"pool", "before", "after"},
-    QuerySeen: {"batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"},
+    QuerySeen: {
+        *("batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"),
+        *("tasks", "tasks_ended"),
+    },
     SourceSeen: {"name"},
 }
 

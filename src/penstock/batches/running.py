@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from penstock.batches.values import Batch, Source, Stage
 
 ALIKE = 2.0  # offsets count records if they say at most so many times what was read, or less
+LONG_ENOUGH = 10.0  # seconds between batches that are good enough for a query without a trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +36,26 @@ class Underway:
 
     batch: the batch that runs, if one does
     newest: records that each source has by now, from its beginning; ``None`` where it is not known
+    trigger: seconds between batches as the query was told; 0 if one follows the other
     """
 
     query: str
     run_id: str
     batch: RunningBatch | None = None
     newest: tuple[int | None, ...] = ()
+    trigger: float | None = None
+
+    def interval(self, seen: float | None) -> float | None:
+        """Seconds between batches for which executors are to suffice; ``seen`` those between them.
+
+        What a batch costs whatever it reads weighs less, the longer the interval. A query without
+        a trigger is busy all the time with any number of executors, and one that falls behind
+        its trigger has ever longer batches: neither tells how many it needs.
+        """
+        if self.trigger is None:
+            return seen
+        allowed = max(self.trigger, LONG_ENOUGH)
+        return allowed if self.trigger == 0 or seen is None else min(seen, allowed)
 
 
 def tasks_of(stages: Sequence[Stage]) -> tuple[int, int]:
@@ -128,11 +143,12 @@ def _rows(batch: RunningBatch, stages: Sequence[Stage]) -> int:
 
     A source whose offsets are seconds, or files, plans 7 of them and reads 7,000 rows.
     """
-    read = sum(s.input_records for s in stages if s.read_records == 0)
+    reading = [s for s in stages if s.read_records == 0]
+    read = sum(s.input_records for s in reading)
     planned = sum(s.rows for s in batch.sources)
-    if planned and (not read or 1 / ALIKE <= planned / read <= ALIKE):
-        return planned
-    return read
+    too_few = planned * ALIKE < read
+    too_many = planned > ALIKE * read and all(s.completed == s.tasks for s in reading)
+    return read if too_few or too_many else planned
 
 
 def _to_come(

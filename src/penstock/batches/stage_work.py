@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.batches.batch_cost import Cost, explains, fit
+from penstock.batches.batch_cost import LEAST_BATCHES, Cost, explains, fit
 from penstock.batches.stages import Role, names_of, roles_of, upstream_of
 from penstock.batches.values import Batch, Stage
 
@@ -37,12 +37,14 @@ class Work:
 class Demand:
     """What is asked of a query: the rate offered (records/s) and the lag of each source.
 
-    ``interval`` mean seconds from one batch to the next.
+    ``interval`` mean seconds from one batch to the next · ``target`` those that executors are to
+    suffice for, if they are others.
     """
 
     rates: Sequence[float | None]
     lags: Sequence[float | None]
     interval: float | None
+    target: float | None = None
 
     def rate(self, source: int | None) -> float | None:
         """Offered by one source, or by all together."""
@@ -83,18 +85,34 @@ class BatchWork:
         window = [n for n in self.rows[-self.recent :] if n]
         return cost if window and explains(cost, window, self.recent_busy) else None
 
-    def service_rate(self, expected: float, per_row: float) -> float | None:
+    def service_rate(self, expected: float, per_row: float, *, few: bool = False) -> float | None:
         """Records/s that one executor does while busy, in batches of ``expected`` rows.
 
         ``per_row`` records that the stage reads for each row. Without a known cost, or a known
-        size: what the batches of the window did.
+        size: what the batches of the window did. Where only a ``few`` have run, also those that read
+        hardly anything: they show what a batch costs at least.
         """
         cost = self.cost() if expected >= 1.0 else None
         if cost is not None and per_row > 0:
             return expected * per_row / cost.of(expected)
-        if self.recent_rows >= LEAST_RECORDS and per_row > 0 and self.recent_busy > 0:
-            return self.recent_rows * per_row / self.recent_busy
-        return None
+        if not (per_row > 0 and self.recent_busy > 0):
+            return None
+        done = self.recent_rows if self.recent_rows >= LEAST_RECORDS else 0
+        least = self._least_cost(expected) if few and expected >= 1.0 else 0.0
+        if done and least * done <= expected * self.recent_busy:
+            return done * per_row / self.recent_busy
+        return expected * per_row / least if least > 0 else None
+
+    def _least_cost(self, expected: float) -> float:
+        """Busy seconds of a batch of ``expected`` rows at least: a smaller one had cost as much.
+
+        Only while few have run: later their fit tells, and a single slow one need not be believed.
+        """
+        if sum(y > 0 for y in self.busy) >= LEAST_BATCHES:
+            return 0.0
+        return max(
+            (y for n, y in zip(self.rows, self.busy, strict=True) if n <= expected), default=0.0
+        )
 
 
 def total(values: Sequence[float | None]) -> float | None:
@@ -147,7 +165,8 @@ def works_of(
         upstream = upstream_of(records, unread) if role.source is None else ()
         unread = {u: n for u, n in unread.items() if u not in upstream} | {name: float(written)}
         rate, lag = demand.rate(own), demand.lag(own)
-        expected = rate * demand.interval if rate and demand.interval else 0.0
+        interval = demand.target or demand.interval
+        expected = rate * interval if rate and interval else 0.0
         reads = role.source is not None
         works.append(
             Work(
@@ -159,7 +178,7 @@ def works_of(
                 cpu=sum(s.cpu_time for s in mine),
                 records_in=records,
                 records_out=None if role is roles[-1] else written,
-                service_rate=done.service_rate(expected, per_row),
+                service_rate=done.service_rate(expected, per_row, few=demand.target is not None),
                 offered_rate=rate * per_row if reads and rate is not None else None,
                 lag=lag * per_row if reads and lag is not None else None,
             )

@@ -129,11 +129,13 @@ def query_window(
     else:
         intakes = intakes_of(batches, now=now, newest=underway.newest)
     chain = [b for b in batches[max(0, first - 1) :] if b.rows]
+    interval = (chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None
     rates = [i.offered_rate(max(0, first - 1)) for i in intakes]
     demand = Demand(
         rates=rates,
         lags=[i.waiting(rate) for i, rate in zip(intakes, rates, strict=True)],
-        interval=(chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None,
+        interval=interval,
+        target=None if underway is None else underway.interval(interval),
     )
     told = batches[-max(HISTORY, len(recent)) :]
     whole = batch_work(told, by_batch, recent=len(recent), cores=cores)

@@ -46,6 +46,8 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "output_rate": "rate",
         "lag": "records",
         "lag_seconds": "seconds",
+        "age": "seconds",
+        "running_for": "seconds",
         "latency_p50": "seconds",
         "latency_p95": "seconds",
         "latency_p99": "seconds",

@@ -37,19 +37,29 @@ def _read(execution: Any, name: str, run_id: str, ended: int) -> Underway:
     newest = tuple(_newest(source) for source in sources)
     context = execution.getLatestExecutionContext()
     batch = int(context.batchId())
+    trigger = _trigger(execution)
     if batch <= ended or not context.isCurrentBatchConstructed():
-        return Underway(query=name, run_id=run_id, newest=newest)
+        return Underway(query=name, run_id=run_id, newest=newest, trigger=trigger)
     offsets = (context.startOffsets(), context.endOffsets(), context.latestOffsets())
     return Underway(
         query=name,
         run_id=run_id,
         newest=newest,
+        trigger=trigger,
         batch=RunningBatch(
             id=batch,
             start=float(context.currentTriggerStartTimestamp()) / 1e3,
             sources=tuple(_source(source, *offsets) for source in sources),
         ),
     )
+
+
+def _trigger(execution: Any) -> float | None:
+    """Seconds between batches; ``None`` for triggers that end by themselves or have no batches."""
+    trigger = execution.trigger()
+    if trigger.getClass().getSimpleName() != "ProcessingTimeTrigger":
+        return None
+    return float(trigger.intervalMs()) / 1e3
 
 
 def _source(source: Any, start: Any, end: Any, latest: Any) -> Source:
