@@ -8,6 +8,7 @@ did so far, so that its figures are lower bounds while it runs, and its own when
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +37,7 @@ class Underway:
 
     batch: the batch that runs, if one does
     newest: records that each source has by now, from its beginning; ``None`` where it is not known
+    rates: records/s that came to each source lately; ``None`` where it is not known
     trigger: seconds between batches as the query was told; 0 if one follows the other
     """
 
@@ -43,6 +45,7 @@ class Underway:
     run_id: str
     batch: RunningBatch | None = None
     newest: tuple[int | None, ...] = ()
+    rates: tuple[float | None, ...] = ()
     trigger: float | None = None
 
     def interval(self, seen: float | None) -> float | None:
@@ -56,6 +59,37 @@ class Underway:
             return seen
         allowed = max(self.trigger, LONG_ENOUGH)
         return allowed if self.trigger == 0 or seen is None else min(seen, allowed)
+
+
+class NewestLog:
+    """What sources had at each look, of every query: the rates at which records come to them."""
+
+    def __init__(self, window: float) -> None:
+        self._window = window
+        self._looks: dict[str, deque[tuple[float, tuple[int | None, ...]]]] = {}
+
+    def rated(self, underway: Mapping[str, Underway], now: float) -> dict[str, Underway]:
+        """The same with rates since the first look within the window, or the last one before."""
+        self._looks = {run: self._looks.get(run) or deque() for run in underway}
+        found = {}
+        for run, at in underway.items():
+            looks = self._looks[run]
+            looks.append((now, at.newest))
+            while len(looks) > 2 and looks[1][0] <= now - self._window:
+                looks.popleft()
+            found[run] = replace(at, rates=_rates(*looks[0], now, at.newest))
+        return found
+
+
+def _rates(
+    then: float, had: Sequence[int | None], now: float, has: Sequence[int | None]
+) -> tuple[float | None, ...]:
+    if now <= then or len(had) != len(has):
+        return (None,) * len(has)
+    return tuple(
+        None if a is None or b is None else max(0.0, (b - a) / (now - then))
+        for a, b in zip(had, has, strict=True)
+    )
 
 
 def tasks_of(stages: Sequence[Stage]) -> tuple[int, int]:
@@ -154,16 +188,20 @@ def _rows(batch: RunningBatch, stages: Sequence[Stage]) -> int:
 def _to_come(
     last: Batch, stages: Sequence[Stage], known: Sequence[Stage], ratio: float
 ) -> list[Stage]:
-    """The stages that the last batch had and this one has not begun, in proportion to its rows."""
+    """The stages that the last batch had and this one has not begun.
+
+    Records in proportion to its rows; more of them need not cost more.
+    """
+    cost = min(1.0, ratio)
     ran = sorted((s for s in stages if s.tasks), key=_id)
     newest = max(s.id for s in known)
     return [
         replace(
             stage,
             id=newest + number,
-            run_time=stage.run_time * ratio,
-            cpu_time=stage.cpu_time * ratio,
-            fetch_wait=stage.fetch_wait * ratio,
+            run_time=stage.run_time * cost,
+            cpu_time=stage.cpu_time * cost,
+            fetch_wait=stage.fetch_wait * cost,
             input_records=round(stage.input_records * ratio),
             read_records=round(stage.read_records * ratio),
             write_records=round(stage.write_records * ratio),

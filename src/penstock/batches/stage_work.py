@@ -89,8 +89,8 @@ class BatchWork:
         """Records/s that one executor does while busy, in batches of ``expected`` rows.
 
         ``per_row`` records that the stage reads for each row. Without a known cost, or a known
-        size: what the batches of the window did. Where only a ``few`` have run, also those that read
-        hardly anything: they show what a batch costs at least.
+        size: what the batches of the window did. ``few``: where few have run, those that read
+        hardly anything count too, for they show what a batch costs at least.
         """
         cost = self.cost() if expected >= 1.0 else None
         if cost is not None and per_row > 0:

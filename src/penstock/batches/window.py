@@ -131,6 +131,9 @@ def query_window(
     chain = [b for b in batches[max(0, first - 1) :] if b.rows]
     interval = (chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None
     rates = [i.offered_rate(max(0, first - 1)) for i in intakes]
+    if underway is not None and len(underway.rates) == len(rates):
+        known = zip(underway.rates, rates, strict=True)
+        rates = [mean if lately is None else lately for lately, mean in known]
     demand = Demand(
         rates=rates,
         lags=[i.waiting(rate) for i, rate in zip(intakes, rates, strict=True)],

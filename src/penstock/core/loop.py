@@ -13,7 +13,7 @@ from penstock.core.guards import Effect, Guards, is_action
 from penstock.core.model import Change, Proposal, Snapshot
 from penstock.core.ports import Engine, Policy
 from penstock.core.quick import maker
-from penstock.core.sanity import believable, unusable
+from penstock.core.sanity import believable, fresh, unusable
 
 Mode = Literal["advise", "act"]
 Outcome = Literal["acted", "advised", "held", "frozen", "refused", "failed", "unusable"]
@@ -109,6 +109,9 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
             seen=seen, proposal=proposal, notes=notes, outcome="unusable", bound="sanity"
         )
         return decision, state
+    if seen.queries:
+        seen, old = fresh(seen, guards.max_age)
+        notes += old
     memory = state.memory
     faults: tuple[Fault, ...] = ()
     left = guards.asleep(seen.time, state.last_action) if guards.sleep else None

@@ -80,6 +80,25 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
     return seen, tuple(notes)
 
 
+def fresh(seen: Snapshot, max_age: float) -> tuple[Snapshot, tuple[str, ...]]:
+    """The snapshot without the figures of queries whose newest reading is older than ``max_age``.
+
+    One query's fresh batch does not vouch for another's. Their operators keep what they have.
+    """
+    old = {name: q.age for name, q in seen.queries.items() if q.age is not None and q.age > max_age}
+    if not old or len(seen.queries) == 1:  # of a single one the whole snapshot is old
+        return seen, ()
+    operators = {
+        name: OperatorSeen(parallelism=o.parallelism) if name.partition("/")[0] in old else o
+        for name, o in seen.operators.items()
+    }
+    notes = tuple(
+        f"{name}: its figures are {age:.0f} s old, at most {max_age:.0f} s allowed, ignored"
+        for name, age in old.items()
+    )
+    return dataclasses.replace(seen, operators=operators), notes
+
+
 class Doubt(NamedTuple):
     """Why a snapshot cannot be used: in one word, and in a sentence."""
 

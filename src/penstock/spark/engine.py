@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.partitions import PartitionLog
-from penstock.batches.running import Underway
+from penstock.batches.running import NewestLog, Underway
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage
@@ -59,6 +59,7 @@ class SparkEngine:
         self._log = ProgressLog()
         self._stages = StageLog()
         self._partitions = PartitionLog()
+        self._newest = NewestLog(window)
         self._driver_cores: int | None = None
         self._last: dict[str, tuple[float, float]] = {}
         self._seen_batches: dict[str, float] = {}
@@ -86,7 +87,7 @@ class SparkEngine:
     def observe(self) -> Snapshot:
         """The last batches of all queries, those that run included."""
         now = time.time()
-        underway = self._underway()
+        underway = self._newest.rated(self._underway(), now)
         queries = self._log.queries()
         self._stages.add(self._at_full_cpu(self._status.new_stages()))
         self._stages.add(self._at_full_cpu(self._status.running))
