@@ -106,6 +106,21 @@ def test_what_has_come_since_the_plan_waits() -> None:
     assert seen.age == 0.0
 
 
+def test_a_batch_that_is_in_time_says_nothing_new() -> None:
+    last = Batch(
+        query="q", run_id="run-1", id=4, start=START - 50.0, duration=50.0, rows=900,
+        sources=(Source(rows=900, taken=900),),
+    )  # fmt: skip
+    plan = RunningBatch(id=5, start=START, sources=(source(900, taken=1800),))
+    stages = [replace(READ, id=1, batch=4), READ, AGGREGATE]
+    for seconds, counted in ((40.0, 1), (59.0, 1), (61.0, 2)):
+        now = START + seconds
+        found = query_window([last], stages, now=now, window=90.0, cores=1, underway=at(plan))
+        assert found is not None
+        assert found.seen.batches == counted
+        assert (found.seen.running_for is None) == (counted == 1)
+
+
 def test_a_source_that_cannot_be_asked_goes_on_at_its_rate() -> None:
     """Two plannings with 1,000 records between them, 10 s apart; 30 s since the last."""
     first = Batch(

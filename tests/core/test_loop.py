@@ -15,7 +15,16 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop, State, plan
-from penstock.core.model import Change, Need, OperatorSeen, Proposal, Slot, Snapshot
+from penstock.core.model import (
+    Change,
+    Need,
+    OperatorSeen,
+    Proposal,
+    QuerySeen,
+    Slot,
+    Snapshot,
+)
+from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.sanity import believable
 from penstock.history.journal import Header, Journal, read, replay
 from penstock.policies import DS2, HpaCpu, create
@@ -240,6 +249,38 @@ def test_without_an_action_there_is_nothing_to_sleep_off() -> None:
     loop = Loop(ScriptedEngine(loads(900.0, 900.0, 900.0)), Restless(), guards)  # only advises
     loop.run(period=15.0, ticks=3)
     assert loop.state.memory == [1000.0, 1015.0, 1030.0]
+
+
+def test_one_query_does_not_vouch_for_another() -> None:
+    """The figures of one are 150 s old; only the other is sized, and a note says so."""
+    both = Pipeline(
+        operators={
+            name: Operator(pool="executors") for name in ("old/read", "new/read", "new/count")
+        },
+        edges=(("new/read", "new/count"),),
+    )
+    busy = OperatorSeen(parallelism=1.0, offered_rate=100.0, arrival_rate=100.0, service_rate=10.0)
+    seen = Snapshot(
+        time=1000.0,
+        window=15.0,
+        pipeline=both,
+        operators={"old/read": busy, "new/read": busy, "new/count": busy},
+        pools={"executors": tuple(Slot(id=str(i)) for i in range(3))},
+        queries={
+            "old": QuerySeen(batches=1, rows=1, age=150.0),
+            "new": QuerySeen(batches=1, rows=1, age=2.0),
+        },
+        execution="micro-batch",
+    )
+    decision, _ = plan(DS2(over_provisioning=1.0), Guards(), seen, State())
+    assert set(decision.proposal.needs) == {"new/read", "new/count"}
+    assert decision.targets["executors"].slots == 1 + 10 + 10  # the old one keeps what it has
+    assert "old: its figures are 150 s old, at most 120 s allowed" in decision.explain()
+    young = replace(seen, queries={n: replace(q, age=2.0) for n, q in seen.queries.items()})
+    assert (
+        plan(DS2(over_provisioning=1.0), Guards(), young, State())[0].targets["executors"].slots
+        == 30
+    )
 
 
 def test_a_stale_snapshot_is_stale_in_sleep_too() -> None:

@@ -21,6 +21,7 @@ from penstock.batches.values import Batch, Source, Stage
 from penstock.core.model import QuerySeen, SourceSeen
 
 MOST_PARTITIONS = 64  # of a source, whose lag is kept
+USUAL, LATE = 3, 1.2  # a batch is late that takes longer than so many times the mean of the last 3
 LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
 
 
@@ -103,14 +104,14 @@ def query_window(
     """The last batches of a query within a window; at least the last one. ``None`` if none.
 
     ``stages`` of these and of earlier batches, plain or by batch · ``partitions`` of the busiest
-    stage, if they were read · ``underway`` what the query is at: a batch that runs counts as one
+    stage, if they were read · ``underway`` what the query is at: a batch that is late counts as one
     that ends as soon as it can.
     """
     by_batch = stages if isinstance(stages, Mapping) else _by_batch(stages)
     batches = _complete(batches, by_batch)
     running = None
     mine: Sequence[Stage] = ()
-    if underway is not None and underway.batch is not None:
+    if underway is not None and underway.batch is not None and _is_late(underway, batches, now):
         mine = by_batch.get(underway.batch.id, ())
         running = as_ended(underway, mine, batches, by_batch, now=now, cores=cores * slots)
     if running is not None:
@@ -132,8 +133,8 @@ def query_window(
     interval = (chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None
     rates = [i.offered_rate(max(0, first - 1)) for i in intakes]
     if underway is not None and len(underway.rates) == len(rates):
-        known = zip(underway.rates, rates, strict=True)
-        rates = [mean if lately is None else lately for lately, mean in known]
+        both = zip(underway.rates, rates, strict=True)
+        rates = [mean if lately is None else lately for lately, mean in both]
     demand = Demand(
         rates=rates,
         lags=[i.waiting(rate) for i, rate in zip(intakes, rates, strict=True)],
@@ -167,6 +168,16 @@ def query_window(
             sources=_sources(recent[-1], demand),
         ),
     )
+
+
+def _is_late(underway: Underway, batches: Sequence[Batch], now: float) -> bool:
+    """Whether the batch that runs is a reading: it takes longer than the last ones, or is first.
+
+    One that is in time says nothing that its forerunners did not say better.
+    """
+    ended = [b.duration for b in batches[-USUAL:] if not b.idle]
+    lasted = now - underway.batch.start if underway.batch is not None else 0.0
+    return not ended or lasted > LATE * sum(ended) / len(ended)
 
 
 def _by_batch(stages: Sequence[Stage]) -> Mapping[int, Sequence[Stage]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.core.errors import EngineError
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Proposal, Snapshot
@@ -21,6 +20,7 @@ from penstock.lab.queries.nexmark import QUERIES, Settings, start
 from penstock.policies import DS2, Static
 from penstock.simulator import FluidEngine, FluidSpec
 from penstock.spark.autoscaler import Autoscaler
+from penstock.spark.read.store import Store
 from penstock.workloads.nexmark import NexmarkEvents, NexmarkStream
 from penstock.workloads.patterns import Constant, Step
 from tests.fakes.scenarios import pipeline
@@ -134,7 +134,7 @@ class Broken:
         raise RuntimeError("out of ideas")
 
 
-def test_a_broken_policy_and_a_dead_endpoint_never_harm_the_query(
+def test_a_broken_policy_and_a_dead_gateway_never_harm_the_query(
     spark: Any,
     cluster: LocalCluster,
     running: Running,
@@ -148,12 +148,12 @@ def test_a_broken_policy_and_a_dead_endpoint_never_harm_the_query(
         until("a decision", lambda: bool(decisions(path)))
         assert "RuntimeError: out of ideas" in decisions(path)[-1].decision.explain()
 
-        def refuse(*_: Any, **__: Any) -> Any:
+        def refuse(*_: Any) -> Any:
             refused.append(1)
-            raise urllib.error.URLError("connection refused")
+            raise EngineError("the gateway is gone")
 
         refused: list[int] = []
-        monkeypatch.setattr(urllib.request, "urlopen", refuse)
+        monkeypatch.setattr(Store, "_ask", refuse)
         until("three refused observations", lambda: len(refused) >= 3)
         monkeypatch.undo()
         count = len(decisions(path))
