@@ -74,7 +74,7 @@ class DemoSpec:
             step_down=2,
             tolerance=0.1,
             cool_down=6 * self.period,  # a new executor is slow at first
-            drain=2.0,
+            drain=2 * TRIGGER,  # what came since the last batch waits too
         )
 
 
