@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,7 @@ GOOD = {"id": "app-1", "cores": 4}
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 PACE = 0.02  # seconds between two bytes of a slow answer
+LONGEST = 30.0  # seconds after which the patient fail, instead of waiting for ever
 
 
 class Connection:
@@ -28,12 +30,13 @@ class Connection:
             self._handler.connection.sendall(part)
 
     def repeat(self, part: bytes, pause: float = 0.0) -> None:
-        """Send the same until the client goes away or the test ends."""
-        while not self._stopped.wait(pause):
+        """Send the same until the client goes away, or for a long time."""
+        end = time.monotonic() + LONGEST
+        while not self._stopped.wait(pause) and time.monotonic() < end:
             self.send(part)
 
     def drip(self, text: bytes) -> None:
-        """One byte at a time, and the last one for ever."""
+        """One byte at a time, and the last one again and again."""
         for byte in text:
             if self._stopped.wait(PACE):
                 return
@@ -41,7 +44,7 @@ class Connection:
         self.repeat(text[-1:], PACE)
 
     def hang(self) -> None:
-        self._stopped.wait()
+        self._stopped.wait(LONGEST)
 
     @property
     def path(self) -> str:
