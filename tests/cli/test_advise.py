@@ -91,7 +91,19 @@ class TestCommand:
         assert "ended or cannot be reached any more" in done.err
         assert "2 decisions" in done.out
 
-    @pytest.mark.parametrize("answer", [(500, "oops"), (503, ""), (200, '{"id": '), (200, "null")])
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            (500, "oops"),
+            (503, ""),
+            (200, '{"id": '),
+            (200, "null"),
+            (200, "[" * 100_000),
+            (200, '{"id": 1, "id": 2}'),
+            (200, '{"id": NaN}'),
+        ],
+        ids=lambda answer: f"{answer[0]} {answer[1][:10]}",
+    )
     def test_trouble_is_said_once_and_passes(
         self, shell: Shell, driver: Driver, answer: tuple[int, str]
     ) -> None:

@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
+from urllib.parse import parse_qs
 
+from tests.fakes.hostile_server import Behaviour, misbehave
 from tests.places import REFERENCE
 
 RECORDED = REFERENCE / "foreign_application.json"
@@ -33,12 +35,14 @@ class ForeignDriver:
     two one-core executors of a busy machine, ``counts`` (``rate``, 2,000 rows/s, a windowed count)
     and ``clicks`` (a file stream, without duplicates, dry at its end), with the progress that both
     reported of themselves. It is trimmed: no plans, no unused metrics and settings, other host
-    names and paths. ``moments`` are
-    seconds after its start; each look at the application moves to the next of them, and what had
-    not happened by then is not told. After the last one it stays there, or it is ``completed`` or
-    ``gone`` if ``ends`` says so. ``broken`` maps a part of a path to answers (status, body) that
-    are given first; ``spoilt`` is a part of a path, a key and the value that the documents there
-    have under it, from the first look on.
+    names and paths.
+
+    ``moments`` are seconds after its start; each look at the application moves to the next of
+    them, and what had not happened by then is not told. After the last one it stays there, or it
+    is ``completed`` or ``gone`` if ``ends`` says so. ``broken`` maps a part of a path to answers
+    (status, body) that are given first, ``hostile`` to behaviours of ``hostile_server``;
+    ``spoilt`` is a part of a path, a key and the value that the documents there have under it,
+    from the first look on.
     """
 
     def __init__(self, *moments: float, ends: Ends = None, prefix: str = "") -> None:
@@ -51,7 +55,9 @@ class ForeignDriver:
         self.progress: list[Document] = recording["progress"]
         self.others: list[Document] = []
         self.broken: dict[str, list[tuple[int, str]]] = {}
+        self.hostile: dict[str, list[Behaviour]] = {}
         self.spoilt: tuple[str, str, Any] | None = None
+        self.stopped = threading.Event()
         self.looks = 0
         self.asked: list[str] = []
         self.methods: set[str] = set()
@@ -66,6 +72,9 @@ class ForeignDriver:
             def do_GET(self) -> None:
                 driver.methods.add(self.command)
                 driver.asked.append(self.path)
+                if (behaviour := driver.misbehaviour(self.path)) is not None:
+                    misbehave(behaviour, self, driver.stopped)
+                    return
                 status, kind, body = driver.answer(self.path)
                 self.send_response_only(status)
                 when = datetime.fromtimestamp(driver.now, UTC)
@@ -95,7 +104,11 @@ class ForeignDriver:
     def id(self) -> str:
         return str(self.application["id"])
 
+    def misbehaviour(self, path: str) -> Behaviour | None:
+        return next((b.pop(0) for part, b in self.hostile.items() if part in path and b), None)
+
     def close(self) -> None:
+        self.stopped.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -106,7 +119,13 @@ class ForeignDriver:
                 status, body = answers.pop(0)
                 return status, "application/json", body
         inside = path.startswith(self.prefix)
-        found = self._document(path.removeprefix(self.prefix).partition("?")[0]) if inside else None
+        below, _, query = path.removeprefix(self.prefix).partition("?")
+        found = self._document(below) if inside else None
+        options = parse_qs(query)
+        if found is not None and "status" in options:
+            found = [d for d in found if d["status"].lower() in options["status"]]
+        if found is not None and "length" in options:
+            found = found[: int(options["length"][0])]
         if found is None:
             return 404, "text/html", "<html>not found</html>"
         if self.spoilt is not None and self.looks and self.spoilt[0] in path:

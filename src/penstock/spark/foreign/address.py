@@ -8,7 +8,13 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from penstock.core.errors import EngineError, InputError, MissingError, unknown
-from penstock.spark.foreign.reader import NotSparkError, Reader, RefusedError
+from penstock.spark.read.http import (
+    Endpoint,
+    Limits,
+    NotSparkError,
+    RefusedError,
+    strange_answers,
+)
 
 # The first part of a path that belongs to a UI itself; what stands before it is a proxy's.
 _PAGES = {
@@ -50,7 +56,7 @@ def find(url: str, app: str | None = None) -> Application:
     base, named = split(url)
     wanted = app or named
     try:
-        return _at(Reader(base, timeout=FIRST_ANSWER), wanted)
+        return _at(_patient(base), wanted)
     except NotSparkError as error:
         raise InputError(
             f"--app-url {url} is not a Spark UI: {error}. Give the address of the driver's UI, "
@@ -98,9 +104,9 @@ def split(url: str) -> tuple[str, str | None]:
     return _joined(parts.scheme, parts.netloc, kept), None
 
 
-def refreshed(application: Application, reader: Reader) -> Application:
+def refreshed(application: Application, endpoint: Endpoint) -> Application:
     """The same application as it is now; ``NotSparkError`` if it is no longer at its address."""
-    found = reader.get(f"/api/v1/applications/{application.id}")
+    found = endpoint.get(f"/api/v1/applications/{application.id}")
     return _application(application.base, found, application.attempt)
 
 
@@ -108,18 +114,27 @@ def _joined(scheme: str, host: str, path: Sequence[str]) -> str:
     return "/".join([f"{scheme}://{host}", *path])
 
 
-def _at(reader: Reader, wanted: str | None) -> Application:
+def _patient(base: str) -> Endpoint:
+    return Endpoint(base, timeout=FIRST_ANSWER, limits=Limits(seconds=FIRST_ANSWER))
+
+
+def _at(endpoint: Endpoint, wanted: str | None) -> Application:
+    with endpoint.budget(), strange_answers():
+        return _found(endpoint, wanted)
+
+
+def _found(endpoint: Endpoint, wanted: str | None) -> Application:
     try:
-        documents = reader.get("/api/v1/applications")
+        documents = endpoint.get("/api/v1/applications")
     except NotSparkError:
-        return _below_master(reader, wanted)
+        return _below_master(endpoint, wanted)
     if not isinstance(documents, list):
-        raise NotSparkError(f"no list of applications at {reader.base}/api/v1/applications")
+        raise NotSparkError(f"no list of applications at {endpoint.base}/api/v1/applications")
     known = {str(d.get("id")): d for d in documents if isinstance(d, Mapping)}
     if not known:
-        raise InputError(f"{reader.base} knows no application yet")
-    chosen = _choose(reader.base, {id: str(d.get("name")) for id, d in known.items()}, wanted)
-    application = _application(reader.base, known[chosen], None)
+        raise InputError(f"{endpoint.base} knows no application yet")
+    chosen = _choose(endpoint.base, {id: str(d.get("name")) for id, d in known.items()}, wanted)
+    application = _application(endpoint.base, known[chosen], None)
     if application.ended:
         raise InputError(
             f"application {application.id} ({application.name}) has ended; advise watches one "
@@ -142,20 +157,20 @@ def _choose(base: str, names: Mapping[str, str], wanted: str | None) -> str:
     )
 
 
-def _below_master(reader: Reader, wanted: str | None) -> Application:
+def _below_master(endpoint: Endpoint, wanted: str | None) -> Application:
     """A standalone master's page lists applications; it passes their UIs on only if told to."""
-    page = reader.get("/json/")
+    page = endpoint.get("/json/")
     if not isinstance(page, Mapping) or not isinstance(page.get("activeapps"), list):
-        raise NotSparkError(f"neither a driver's nor a master's page at {reader.base}")
+        raise NotSparkError(f"neither a driver's nor a master's page at {endpoint.base}")
     names = {str(a["id"]): str(a.get("name")) for a in page["activeapps"]}
     if not names:
-        raise InputError(f"the master at {reader.base} has no running application")
-    chosen = _choose(reader.base, names, wanted)
+        raise InputError(f"the master at {endpoint.base} has no running application")
+    chosen = _choose(endpoint.base, names, wanted)
     try:
-        return _at(Reader(f"{reader.base}/proxy/{quote(chosen)}", timeout=FIRST_ANSWER), chosen)
+        return _at(_patient(f"{endpoint.base}/proxy/{quote(chosen)}"), chosen)
     except EngineError as error:
         raise InputError(
-            f"{reader.base} is a standalone master that does not pass on the UI of {chosen} "
+            f"{endpoint.base} is a standalone master that does not pass on the UI of {chosen} "
             f"({names[chosen]}): spark.ui.reverseProxy is off. Give the driver's own address, "
             "which the application's name on that page links to (mostly http://DRIVER:4040)"
         ) from error

@@ -11,6 +11,7 @@ from penstock.core.errors import EngineError
 from penstock.spark.foreign.reader import Execution, Key
 
 KEPT = 500  # batches per query; at one per second more than any window needs
+MOST_RUNS = 100  # of queries; each restart of one is another
 CLOCKS = 60.0  # seconds that a batch may end after now before its times cannot be true
 MOST_TASKS = 10_000_000  # of one stage
 OVERSHOOT = 1.5  # of the work that cores can do; the clocks of executors and driver differ
@@ -72,6 +73,10 @@ class Batches:
         )
         kept.sort(key=lambda b: b.start)
         del kept[:-KEPT]
+        if len(self._done) > MOST_RUNS:
+            oldest = min(self._done, key=lambda run: self._done[run][-1].start)
+            del self._done[oldest]
+            self._unsized.discard(oldest)
 
     def queries(self, now: float) -> Mapping[str, Sequence[Batch]]:
         """The batches of every query that still runs any, by run id, oldest first.

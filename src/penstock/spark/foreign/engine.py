@@ -6,10 +6,8 @@ offered rate is what the batches took. Nothing is ever written to the applicatio
 
 from __future__ import annotations
 
-import http.client
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.batches.arrival_monitor import ArrivalLog
@@ -20,11 +18,19 @@ from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
 from penstock.spark.foreign.address import Application, refreshed
 from penstock.spark.foreign.batches import Batches, check_stages
-from penstock.spark.foreign.reader import Execution, Executions, NotSparkError, Reader, RefusedError
+from penstock.spark.foreign.reader import DroppedError, Execution, Executions
+from penstock.spark.read.http import (
+    Endpoint,
+    Limits,
+    NotSparkError,
+    RefusedError,
+    strange_answers,
+)
 from penstock.spark.read.rest import Rest
 
 GONE_AFTER = 3  # looks at an address without the application before it has ended for us
 LATELY = 120.0  # seconds within which a query has run a batch, to be named at the start
+MOST_CORES = 100_000  # of one driver
 _SETTINGS = ("spark.master", "spark.dynamicAllocation.enabled", "spark.sql.shuffle.partitions")
 
 
@@ -50,7 +56,10 @@ class ForeignEngine:
     """Observes one application from outside; ``apply`` refuses.
 
     window: seconds of finished batches that an observation covers
+    timeout: seconds that the driver may be silent
     arrivals: whether to keep the newest arrivals
+    limits: the time, bytes and requests that one observation may take
+    resynchronised: how often Spark had forgotten what was to be read next
     ended: why there will be no more observations
     stopped: ends a wait
 
@@ -65,20 +74,21 @@ class ForeignEngine:
         window: float = 15.0,
         timeout: float = 20.0,
         arrivals: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         if not window > 0:
             raise InputError(f"window {window} s must be above 0")
         self._application = application
         self._window = window
-        self._timeout = timeout
-        self._reader = Reader(application.base, timeout=timeout)
-        self._rest = Rest(application.base, application.path, timeout=timeout)
-        self._executions = Executions(self._reader, application.path)
+        self._endpoint = Endpoint(application.base, timeout=timeout, limits=limits)
+        self._rest = Rest(self._endpoint, application.path)
+        self._executions = Executions(self._endpoint, application.path)
         self._batches: Batches | None = None
         self._stages = StageLog()
         self._arrivals = ArrivalLog() if arrivals else None
         self._last: dict[str, tuple[float, float]] = {}
         self._gone = 0
+        self.resynchronised = 0
         self.unattributed = False
         self.unsized: tuple[str, ...] = ()
         self.ended: str | None = None
@@ -86,12 +96,13 @@ class ForeignEngine:
 
     def begin(self) -> Watched:
         """Look for the first time: what is there. Batches count that begin after this."""
-        with _strange_answers():
+        with self._endpoint.budget(), strange_answers():
             past = self._attach()
             environment = self._environment()
             executors = self._rest.executors()
             alive = [e for e in executors if e.alive]
-            now = self._reader.now()
+            now = self._endpoint.now()
+            size = len(alive) if executors else len(self._slots(executors, now))
         recent = {e.run_id: e.query for e in past if e.running or e.end > now - LATELY}
         return Watched(
             application=self._application,
@@ -100,7 +111,7 @@ class ForeignEngine:
             if environment
             else None,
             shuffle_partitions=environment.get("spark.sql.shuffle.partitions"),
-            executors=len(alive) if executors else len(self._slots(executors, now)),
+            executors=size,
             cores=max((e.cores for e in alive), default=1),
             queries=tuple(name for run, name in recent.items() if run is not None),
         )
@@ -108,9 +119,9 @@ class ForeignEngine:
     def observe(self) -> Snapshot:
         """The last finished batches of all queries."""
         try:
-            with _strange_answers():
+            with self._endpoint.budget(), strange_answers():
                 return self._observe()
-        except NotReady:
+        except (NotReady, DroppedError):
             raise
         except EngineError:
             self._batches = None
@@ -126,20 +137,20 @@ class ForeignEngine:
 
     def now(self) -> float:
         """The time on the driver's clock."""
-        return self._reader.now()
+        return self._endpoint.now()
 
     def _observe(self) -> Snapshot:
         self._look_for_end()
         if self._batches is None:
             self._attach()
             raise NotReady("batches count that begin from now on")
-        now = self._reader.now()
-        # Executions before stages: of a batch that has ended, all stages are there to be read.
-        ended = self._executions.ended()
-        stages_read = self._rest.new_stages()
-        self._stages.add(stages_read)
-        self.unattributed |= any(s.batch is None and s.run_time > 0 for s in stages_read)
-        self._batches.add(ended, running=self._executions.running(), now=now)
+        now = self._endpoint.now()
+        try:
+            self._read(self._batches, now)
+        except DroppedError:
+            self.resynchronised += 1
+            self._attach()
+            raise
         executors = self._rest.executors()
         slots = self._slots(executors, now)
         cores = max((e.cores for e in executors if e.alive), default=1)
@@ -168,10 +179,25 @@ class ForeignEngine:
         whole = snapshot(windows, executors, now=now, slots=slots, arrivals=arrivals)
         return only_visible(whole, unsized)
 
+    def _read(self, batches: Batches, now: float) -> None:
+        """Take what has ended since the last look."""
+        # Executions before stages: of a batch that has ended, all stages are there to be read.
+        ended = self._executions.ended()
+        gaps = self._rest.resynchronised
+        stages = self._rest.new_stages()
+        if self._rest.resynchronised > gaps:
+            raise DroppedError(
+                "Spark dropped stages before they could be read; begun afresh, with batches that "
+                "begin from now on. Shorten the period or raise spark.ui.retainedStages"
+            )
+        self._stages.add(stages)
+        self.unattributed |= any(s.batch is None and s.run_time > 0 for s in stages)
+        batches.add(ended, running=self._executions.running(), now=now)
+
     def _attach(self) -> list[Execution]:
         """Start afresh; returns what has run so far."""
-        self._rest = Rest(self._application.base, self._application.path, timeout=self._timeout)
-        self._executions = Executions(self._reader, self._application.path)
+        self._rest = Rest(self._endpoint, self._application.path)
+        self._executions = Executions(self._endpoint, self._application.path)
         # Stages first: a batch that is not in the list of executions has all of its own to come.
         self._rest.new_stages()
         past = self._executions.begin()
@@ -181,7 +207,7 @@ class ForeignEngine:
 
     def _look_for_end(self) -> None:
         try:
-            if refreshed(self._application, self._reader).ended:
+            if refreshed(self._application, self._endpoint).ended:
                 self.ended = "the application has ended"
                 raise NotReady(self.ended)
             self._gone = 0
@@ -195,7 +221,7 @@ class ForeignEngine:
         """The few settings that we want; not every proxy passes on this page."""
         try:
             path = f"/api/v1/applications/{self._application.path}/environment"
-            properties = dict(self._reader.get(path)["sparkProperties"])
+            properties = dict(self._endpoint.get(path)["sparkProperties"])
         except NotSparkError:
             return {}
         return {key: str(properties[key]) for key in _SETTINGS if key in properties}
@@ -209,13 +235,18 @@ class ForeignEngine:
                 continue
             kept[e.id] = (now, e.task_seconds)
             load = None
-            if e.id in self._last:
-                then, tasks = self._last[e.id]
+            then, tasks = self._last.get(e.id, (now, 0.0))
+            if now > then:
                 load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
             slots[e.id] = Slot(id=e.id, node=e.host, load=load)
         self._last = kept
         if not executors:  # local[n]: the driver is the only executor, and each core a slot
-            slots = {str(n): Slot(id=str(n)) for n in range(self._rest.driver_cores())}
+            cores = self._rest.driver_cores()
+            if not 0 <= cores <= MOST_CORES:
+                raise EngineError(
+                    f"{cores} cores of one driver cannot be true, at most {MOST_CORES}"
+                )
+            slots = {str(n): Slot(id=str(n)) for n in range(cores)}
         return slots
 
 
@@ -257,22 +288,3 @@ def _of(operator: str, seen: Snapshot, queries: Sequence[str]) -> bool:
     if len(seen.queries) == 1:
         return next(iter(seen.queries)) in queries
     return any(operator.startswith(f"{name}/") for name in queries)
-
-
-@contextmanager
-def _strange_answers() -> Iterator[None]:
-    """An answer of another shape than Spark's is an ``EngineError``, not a crash."""
-    try:
-        yield
-    except EngineError:
-        raise
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        ArithmeticError,
-        StopIteration,
-        http.client.HTTPException,
-    ) as error:
-        raise EngineError(f"Spark's REST interface answered strangely: {error!r}") from error

@@ -1,86 +1,26 @@
-"""A foreign application's REST interface, read and never written: HTTP, clock, SQL executions."""
+"""The SQL executions of a foreign application, as its REST interface tells them."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import re
-import socket
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from penstock.core.errors import EngineError
 from penstock.spark.read.documents import epoch
+from penstock.spark.read.http import AbsentError, Endpoint
 
 LOOK_AHEAD = 3  # execution ids that may be missing before we believe that there are no newer ones
 STATE_ROWS, STATE_BYTES = "number of total state rows", "memory used by state"
-CLOCK_OFF = 2.0  # seconds between two clocks that are not worth a correction
+DOUBTED = 8  # looks in a row without a new execution until the whole list is asked for
+MOST_OPEN = 1000  # executions that run at once, as many as Spark keeps of those that have ended
 
 Key = tuple[str, int]  # run id, batch
 
 
-class RefusedError(EngineError):
-    """Nothing listens at the address."""
-
-
-class NotSparkError(EngineError):
-    """Something answers at the address, but not with what Spark's interface says there."""
-
-
-class Reader:
-    """GETs below the address of a UI; ``timeout`` seconds for one answer."""
-
-    def __init__(self, base: str, *, timeout: float = 20.0) -> None:
-        self.base = base.rstrip("/")
-        self._timeout = timeout
-        self._ahead = 0.0
-
-    def now(self) -> float:
-        """The time on the server's clock, seconds since the epoch.
-
-        All times of batches and executors are the driver's; an ``HTTP Date`` of every answer
-        tells how far its clock is from ours. It counts whole seconds, so less is not corrected.
-        """
-        return time.time() + self._ahead
-
-    def get(self, path: str) -> Any:
-        """The JSON document at a path."""
-        url = self.base + path
-        try:
-            with urllib.request.urlopen(url, timeout=self._timeout) as answer:
-                self._set_clock(answer.headers.get("Date"))
-                text = answer.read()
-                html = answer.headers.get_content_type() == "text/html"
-        except urllib.error.HTTPError as error:
-            if error.code == 404:
-                raise NotSparkError(f"404 at {url}") from error
-            raise EngineError(f"{error.code} {error.reason} at {url}") from error
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, ConnectionRefusedError | socket.gaierror):
-                raise RefusedError(f"nothing listens at {url} ({reason})") from error
-            raise EngineError(f"no answer at {url}: {reason}") from error
-        if html:
-            raise NotSparkError(f"a web page instead of JSON at {url}")
-        try:
-            return json.loads(text)
-        except ValueError as error:
-            raise EngineError(f"malformed JSON at {url}: {error}") from error
-
-    def _set_clock(self, date: str | None) -> None:
-        if date is None:
-            return
-        try:
-            ahead = parsedate_to_datetime(date).timestamp() + 0.5 - time.time()
-        except ValueError:
-            return
-        if abs(ahead - self._ahead) > CLOCK_OFF:
-            self._ahead = ahead if abs(ahead) > CLOCK_OFF else 0.0
+class DroppedError(EngineError):
+    """Spark forgot something before it was read, so that the batches read so far have a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,65 +59,103 @@ class Executions:
     """The SQL executions of one application, each reported once, when it has ended.
 
     ``begin`` reads the whole list once, without plans; afterwards ids are consecutive, so the
-    next ones are asked for until there are none, as ``Rest`` does with stages.
+    next ones are asked for until there are none, as ``Rest`` does with stages. One look takes at
+    most half of what is left of the budget of its observation; the next look goes on there.
     """
 
-    def __init__(self, reader: Reader, application: str) -> None:
-        self._reader = reader
+    def __init__(self, endpoint: Endpoint, application: str) -> None:
+        self._endpoint = endpoint
         self._base = f"/api/v1/applications/{application}/sql"
         self._next = 0
-        self._open: dict[int, Execution] = {}
+        self._open: dict[int, Execution] = {}  # the one looked at longest ago first
+        self._behind: dict[str, int] = {}  # the newest batch of each run, while some are unread
+        self._without = 0
 
     def begin(self) -> list[Execution]:
         """What has run so far, ended or not; none of it is reported again."""
-        query = "?details=false&planDescription=false&offset=0&length=100000"
-        past = [execution_of(e) for e in self._reader.get(self._base + query)]
+        past = [execution_of(e) for e in self._listed()]
         self._next = max((e.id for e in past), default=-1) + 1
         self._open = {}
+        self._behind = {}
+        self._without = 0
         return past
 
     def ended(self) -> list[Execution]:
         """Executions that ended since the last call."""
-        done = [found for id in sorted(self._open) if (found := self._look(id)) is not None]
+        left, first = self._endpoint.left, self._next
+        done = []
+        for id in list(self._open):
+            if self._endpoint.left <= 0.75 * left:
+                break
+            if (found := self._look(id)) is not None:
+                done.append(found)
         missing = 0
-        while missing < LOOK_AHEAD:
-            found = self._look(self._next + missing)
-            if found is None and self._next + missing not in self._open:
+        while missing < LOOK_AHEAD and self._endpoint.left > 0.5 * left:
+            id = self._next + missing
+            found = self._look(id)
+            if found is None and id not in self._open:
                 missing += 1
                 continue
-            self._next, missing = self._next + missing + 1, 0
+            self._next, missing = id + 1, 0
             if found is not None:
                 done.append(found)
-        if not done and not self._open:
+        caught_up = missing == LOOK_AHEAD
+        if caught_up:
+            self._behind = {}
+        if len(self._open) > MOST_OPEN or len(self._behind) > MOST_OPEN:
+            raise DroppedError(
+                f"more than {MOST_OPEN} executions run at once at {self._endpoint.base}, too many "
+                "to follow; begun afresh, with batches that begin from now on"
+            )
+        self._without = self._without + 1 if caught_up and self._next == first else 0
+        if self._without:
             self._check_that_none_was_dropped()
         return done
 
+    def running(self) -> set[Key]:
+        """The batches of which some execution ran at the last look, or may not be read yet.
+
+        A run has one batch at a time: where the newest one is being read, all before it are done.
+        """
+        return {e.key for e in self._open.values() if e.key is not None} | {*self._behind.items()}
+
     def _check_that_none_was_dropped(self) -> None:
-        """Spark keeps only so many executions: those between two looks may be gone already."""
-        query = "?details=false&planDescription=false&offset=0&length=1"
-        oldest = self._reader.get(self._base + query)
-        if oldest and int(oldest[0]["id"]) > self._next:
-            raise EngineError(
-                f"Spark dropped execution {self._next} before it could be read; shorten the "
-                "period or raise spark.sql.ui.retainedExecutions"
+        """Spark keeps only so many executions: those between two looks may be gone already.
+
+        Mostly the oldest that it keeps tells. It does not where an old one still runs, which Spark
+        keeps in any case; so now and then the whole list is read.
+        """
+        whole = self._without % DOUBTED == 0
+        known = {int(e["id"]) for e in self._listed(None if whole else 1)}
+        if max(known, default=-1) > self._next and self._next not in known:
+            raise DroppedError(
+                f"Spark dropped execution {self._next} before it could be read; begun afresh at "
+                f"{max(known)}, with batches that begin from now on. Shorten the period or raise "
+                "spark.sql.ui.retainedExecutions"
             )
 
-    def running(self) -> set[Key]:
-        """The batches of which some execution still ran at the last look."""
-        return {e.key for e in self._open.values() if e.key is not None}
+    def _listed(self, length: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """The executions that Spark keeps, the oldest first, without plans."""
+        query = f"?details=false&planDescription=false&offset=0&length={length or 100_000}"
+        found = self._endpoint.get(self._base + query)
+        if not isinstance(found, list):
+            raise TypeError(f"a list of executions was expected, not {type(found).__name__}")
+        return found
 
     def _look(self, id: int) -> Execution | None:
         """One execution if it has ended; one that runs is remembered."""
+        self._open.pop(id, None)
         try:
-            document = self._reader.get(f"{self._base}/{id}?details=true&planDescription=false")
-        except NotSparkError:
-            self._open.pop(id, None)
+            document = self._endpoint.get(f"{self._base}/{id}?details=true&planDescription=false")
+        except AbsentError:
             return None
         found = execution_of(document)
+        if found.run_id is not None and found.batch is not None:
+            newest = self._behind.get(found.run_id, found.batch)
+            self._behind[found.run_id] = max(newest, found.batch)
         if found.running:
             self._open[id] = found
             return None
-        self._open.pop(id, None)
         return found
 
 

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.parse
-import urllib.request
 from typing import Any
 
 from penstock.batches.partitions import MOST_TASKS
 from penstock.batches.values import Stage, Task
-from penstock.core.errors import EngineError
 from penstock.spark.read.documents import stage_of, task_of
+from penstock.spark.read.http import AbsentError, Endpoint, RefusedError
 from penstock.spark.read.status import Document, Status
-
-# Addresses for tests of networks (RFC 2544), which emulated sites have: only this machine knows
-# them, so that a proxy for the world outside must not be asked.
-TEST_NETWORKS = ("198.18.", "198.19.")
-_ask_directly = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
 
 class Rest(Status):
     """Reads one application through its driver's REST interface.
 
-    ``timeout`` seconds for one answer; the very first takes a busy driver several.
+    ``timeout`` seconds for one answer; the very first takes a busy driver several. An endpoint
+    instead of an address shares its budget.
     """
 
-    def __init__(self, url: str, application: str, *, timeout: float = 20.0) -> None:
+    def __init__(self, url: str | Endpoint, application: str, *, timeout: float = 20.0) -> None:
         super().__init__()
-        self._base = f"{url.rstrip('/')}/api/v1/applications/{application}"
-        self._timeout = timeout
-        self._direct = (urllib.parse.urlsplit(url).hostname or "").startswith(TEST_NETWORKS)
+        self.endpoint = url if isinstance(url, Endpoint) else Endpoint(url, timeout=timeout)
+        self._path = f"/api/v1/applications/{application}"
 
     def executor_documents(self) -> list[Document]:
         """All executors, those that are gone and the driver included."""
@@ -56,17 +47,16 @@ class Rest(Status):
         return [task_of(t) for t in found if t.get("taskMetrics")]
 
     def _get(self, path: str, *, missing_ok: bool = False) -> Any:
-        url = self._base + path
-        ask = _ask_directly if self._direct else urllib.request.urlopen
         try:
-            with ask(url, timeout=self._timeout) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            if missing_ok and error.code == 404:
+            return self.endpoint.get(self._path + path)
+        except AbsentError as error:
+            if missing_ok:
                 return None
-            raise EngineError(f"Spark's REST interface answered {error.code} to {url}") from error
-        except (OSError, ValueError) as error:
-            raise EngineError(
-                f"Spark's REST interface did not answer at {url}: {error}. "
+            url = self.endpoint.base + self._path + path
+            raise AbsentError(f"Spark's REST interface answered 404 to {url}") from error
+        except RefusedError as error:
+            url = self.endpoint.base + self._path + path
+            raise RefusedError(
+                f"Spark's REST interface did not answer at {url}: {error.__cause__}. "
                 "Is spark.ui.enabled true and the application alive?"
             ) from error
