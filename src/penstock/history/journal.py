@@ -83,10 +83,13 @@ class Journal:
         self._header = header
         self._max_bytes, self._keep = max_bytes, keep
         self._state = header.state
+        self._closed = False
         self._begin("ab" if append else "wb")
 
     def record(self, decision: Decision, state: State) -> None:
         """Append one tick."""
+        if self._closed:
+            raise ValueError(f"{self.path} was closed: the line is not written")
         line = _line(Entry(decision=decision, state=state))
         full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
         if full and self._size > self._head:
@@ -96,7 +99,8 @@ class Journal:
         self._state = state
 
     def close(self) -> None:
-        """Close the file; further calls do nothing."""
+        """Close the file; further calls do nothing, and no more lines are taken."""
+        self._closed = True
         self._file.close()
 
     def __enter__(self) -> Journal:
@@ -119,7 +123,7 @@ class Journal:
         forget_arrivals(self.path, names)
 
     def _write(self, line: bytes) -> None:
-        if self._file.closed:  # a rotation failed half-way
+        if self._file.closed and not self._closed:  # a rotation failed half-way
             self._begin("ab")
         rest = memoryview(line)
         try:
