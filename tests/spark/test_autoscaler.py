@@ -292,7 +292,10 @@ def test_everything_else_goes_by_config() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("max_executor", r"'max_executor'; did you mean 'max_executors'\? Known: at_cap, blackouts,"),
+        (
+            "max_executor",
+            r"'max_executor'; did you mean 'max_executors'\? Known: at_cap, blackouts,",
+        ),
         ("freezefile", r"did you mean 'freeze_file'\?"),
         ("heartbeat", r"heartbeat is a key of config: config=\{'heartbeat': 8\}"),
     ],

@@ -119,7 +119,7 @@ class Autoscaler(Controller):
         config: Path | str | Mapping[str, Any] | Settings | None = None,
         **others: Unpack[Others],
     ) -> None:
-        _refuse_remote(spark)
+        refuse_remote(spark)
         _refuse_unknown(others)
         given = {
             "policy": policy if isinstance(policy, str) else None,
@@ -186,7 +186,7 @@ def _said(others: Mapping[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _refuse_remote(spark: Any) -> None:
+def refuse_remote(spark: Any) -> None:
     """A client of Spark Connect has no driver in this process: nothing to attach to."""
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InputError(REMOTE)

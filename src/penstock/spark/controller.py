@@ -137,9 +137,7 @@ class Controller:
             self._lock.release()
 
     def _stop_from_outside(self, turn: _Turn) -> None:
-        threading.Thread(
-            target=self._stop, args=(turn,), name="penstock-end", daemon=True
-        ).start()
+        threading.Thread(target=self._stop, args=(turn,), name="penstock-end", daemon=True).start()
 
     def freeze(self, reason: str = "asked to by the program") -> None:
         """Do nothing from now on, but go on observing. An action in flight is not undone."""
