@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -225,6 +225,7 @@ def run(
             found = cluster.conf()
         if cluster is not None and found is not None:
             stack.enter_context(_defaults(cluster, submit.defaults(found)))
+            stack.callback(_end_session)
         switch = KillSwitch()
         stack.enter_context(switch.signals())
         stack.enter_context(_Attacher(wanted, cluster, switch))
@@ -330,6 +331,15 @@ class _Attacher:
         except PortError as error:
             output.say(f"penstock: no metrics: {error}")
             return start(replace(settings, metrics_port=None))
+
+
+def _end_session() -> None:
+    """Stop the session that the script has left open, before the cluster goes that it is on."""
+    from pyspark import SparkContext
+
+    if (context := SparkContext._active_spark_context) is not None:
+        with suppress(Exception):  # its JVM may be gone
+            context.stop()
 
 
 def _remote_session() -> Any:
