@@ -18,6 +18,7 @@ from penstock.core.errors import InputError
 from penstock.history.journal import Header, Journal, read
 from penstock.history.lock import only_writer
 from penstock.spark.autoscaler import Autoscaler
+from tests.fakes.shell import Shell
 from tests.fakes.spark import FakeSession, look, without_spark
 from tests.fakes.waiting import until
 
@@ -83,6 +84,30 @@ def test_it_holds_through_a_rotation(tmp_path: Path) -> None:
         assert path.with_name("j.1").exists()
         with pytest.raises(InputError, match="already"), only_writer(path, ""):
             pass
+
+
+def test_penstock_run_refuses_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "job.py").write_text("print('ran')")
+    shell = Shell.at(tmp_path, monkeypatch, capsys, "run", "job.py", "--journal", "j")
+    with only_writer(tmp_path / "j", "app-7"):
+        done = shell()
+    assert (done.code, done.out) == (2, "")
+    assert f"this process, {os.getpid()}, writes j already for app-7" in done.err
+    assert shell().out == "ran\n"
+
+
+def test_another_spelling_of_the_same_file_is_the_same(tmp_path: Path) -> None:
+    (tmp_path / "real").touch()
+    (tmp_path / "link").symlink_to("real")
+    with (
+        only_writer(tmp_path / "real", ""),
+        pytest.raises(InputError, match="already"),
+        only_writer(tmp_path / "x" / ".." / "link", ""),
+    ):
+        pass
 
 
 def test_readers_are_never_blocked(tmp_path: Path) -> None:

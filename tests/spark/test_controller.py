@@ -113,7 +113,11 @@ def test_an_observation_that_comes_back_late_counts_for_nothing(
 
 def test_started_again_it_waits_for_the_thread_that_hangs(hanging: Hanging, tmp_path: Path) -> None:
     session = FakeSession([hanging, look(1000.0), look(2000.0)])
-    scaler = Autoscaler(session, create("static", {"slots": 9}), mode="act", journal=tmp_path / "j")
+    heard: list[float] = []
+    scaler = Autoscaler(
+        session, create("static", {"slots": 9}), mode="act", journal=tmp_path / "j",
+        record=lambda decision, _: heard.append(decision.seen.time),
+    )  # fmt: skip
     with scaler:
         until("it asked", hanging.asked.is_set)
         old = loops()
@@ -125,7 +129,7 @@ def test_started_again_it_waits_for_the_thread_that_hangs(hanging: Hanging, tmp_
         until("the old thread has ended", gone(old))
         until("the new one has decided", session.over.is_set)
     # The old thread took the look at 1000 and dropped it.
-    assert [e.decision.seen.time for e in read(tmp_path / "j")[1]] == [2000.0]
+    assert heard == [e.decision.seen.time for e in read(tmp_path / "j")[1]] == [2000.0]
     assert session.requests == [9]
 
 
@@ -135,15 +139,18 @@ def test_a_replaced_one_that_hangs_does_nothing_when_it_comes_back(
     first = FakeSession([hanging, look(1000.0)])
     # The same application, seen through an engine of its own.
     second = FakeSession([look(2000.0)], sparkContext=first.sparkContext)
-    Autoscaler(first, create("static", {"slots": 9}), mode="act", journal=tmp_path / "j").start()
+    heard: list[float] = []
+    options: Any = {"mode": "act", "journal": tmp_path / "j",
+                    "record": lambda decision, _: heard.append(decision.seen.time)}  # fmt: skip
+    Autoscaler(first, create("static", {"slots": 9}), **options).start()
     until("it asked", hanging.asked.is_set)
     old = loops()
-    with Autoscaler(second, create("static", {"slots": 6}), mode="act", journal=tmp_path / "j"):
+    with Autoscaler(second, create("static", {"slots": 6}), **options):
         until("the second has decided", second.over.is_set)
         hanging.answer.set()
         until("the first has ended", gone(old))
     assert first.requests == [6]  # which are those of the application
-    assert [e.decision.seen.time for e in read(tmp_path / "j")[1]] == [2000.0]
+    assert heard == [e.decision.seen.time for e in read(tmp_path / "j")[1]] == [2000.0]
 
 
 def test_a_new_start_never_acts_while_an_old_action_is_being_done(hanging: Hanging) -> None:

@@ -155,6 +155,7 @@ def run(
     freezes it, SIGUSR2 thaws it. With --local-cluster or --sites the script
     runs on a cluster started for it, unless it names a master itself.
     """
+    from penstock.history.lock import refuse_if_written
     from penstock.spark.freeze import KillSwitch
     from penstock.spark.settings.keys import plain
 
@@ -201,6 +202,8 @@ def run(
         return
     if not script.is_file():
         raise InputError(f"no script at {script}")
+    if settings.journal is not None:
+        refuse_if_written(settings.journal)
     output.say(f"penstock: {settings.line()}")
     with ExitStack() as stack:
         stack.enter_context(output.log_to_stderr())

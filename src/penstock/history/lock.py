@@ -39,9 +39,29 @@ def only_writer(journal: Path, who: str) -> Iterator[None]:
         lock.release()
 
 
+def refuse_if_written(journal: Path) -> None:
+    """Raise InputError if a journal has a writer at this moment; nothing is taken or made."""
+    try:
+        file = os.open(_beside(journal), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in TAKEN:
+            raise _taken(journal, _holder(file)) from None
+    finally:
+        os.close(file)
+
+
+def _beside(journal: Path) -> Path:
+    real = journal.resolve()
+    return real.with_name(real.name + SUFFIX)
+
+
 class _Lock:
     def __init__(self, journal: Path, who: str) -> None:
-        self._path = journal.with_name(journal.name + SUFFIX).resolve()
+        self._path = _beside(journal)
         self._file: int | None = None
         self._pid = os.getpid()
         try:
