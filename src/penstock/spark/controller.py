@@ -68,7 +68,7 @@ class Controller:
         self._record = record
         self._state: State | None = None
         self._turn: _Turn | None = None
-        self._thread: threading.Thread | None = None  # stays when it did not end in time
+        self._threads: list[threading.Thread] = []  # the last, and those that did not end in time
         self._reporter: Reporter | None = None
         self._pid = os.getpid()
         self._lock = threading.RLock()
@@ -93,11 +93,11 @@ class Controller:
             self._pid = os.getpid()
             self._live.stopped.clear()
             self._turn, self._reporter = turn, reporter
-            run = (turn, self._new_loop(turn, reporter), reporter, self._thread)
-            self._thread = threading.Thread(
-                target=self._run, args=run, name="penstock", daemon=True
-            )
-            self._thread.start()
+            before = [thread for thread in self._threads if thread.is_alive()]
+            run = (turn, self._new_loop(turn, reporter), reporter, before)
+            thread = threading.Thread(target=self._run, args=run, name="penstock", daemon=True)
+            self._threads = [*before, thread]
+            thread.start()
         log.info("attached to %s, process %d: %s", self._what, self._pid, self.settings.line())
         return self
 
@@ -115,7 +115,7 @@ class Controller:
 
     def _stop(self, turn: _Turn) -> None:
         turn.ended.set()
-        inside = threading.current_thread() is self._thread
+        inside = threading.current_thread() in self._threads
         if not self._lock.acquire(blocking=not inside):
             # Who starts or stops it waits for this thread, so this one does not wait for them.
             self._stop_from_outside(turn)
@@ -125,9 +125,9 @@ class Controller:
                 return
             self._live.stopped.set()
             self._turn = None
-            if self._thread is not None and not inside:
-                self._thread.join(timeout=PATIENCE)
-                if self._thread.is_alive():
+            if not inside:
+                self._threads[-1].join(timeout=PATIENCE)
+                if self._threads[-1].is_alive():
                     log.warning(
                         "%s: no answer within %g s; what still comes is ignored",
                         self._what, PATIENCE,
@@ -214,9 +214,9 @@ class Controller:
         return "it was stopped" if self._live.stopped.is_set() else self.switch.reason
 
     def _run(
-        self, turn: _Turn, loop: Loop, reporter: Reporter, before: threading.Thread | None
+        self, turn: _Turn, loop: Loop, reporter: Reporter, before: list[threading.Thread]
     ) -> None:
-        if before is not None and before.is_alive():
+        if before:
             self._wait_for(before, turn)
         while turn.advance(self.period):
             reporter.switched(self.switch.reason)
@@ -237,11 +237,12 @@ class Controller:
                 self._stop_from_outside(turn)
                 return
 
-    def _wait_for(self, before: threading.Thread, turn: _Turn) -> None:
-        """Until the thread of an earlier start is gone: an engine serves one at a time."""
+    def _wait_for(self, before: list[threading.Thread], turn: _Turn) -> None:
+        """Until the threads of earlier starts are gone: an engine serves one at a time."""
         log.warning("%s: waiting for what was asked before the last stop", self._what)
-        while before.is_alive() and not turn.ended.is_set():
-            before.join(timeout=LOOK)
+        for thread in before:
+            while thread.is_alive() and not turn.ended.is_set():
+                thread.join(timeout=LOOK)
 
     def _over(self) -> str | None:
         """Why there will never be anything to decide again, if so."""
