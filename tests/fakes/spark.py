@@ -48,6 +48,7 @@ class FakeSpark:
     master: str = "spark://127.0.0.1:7077"
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     accepts: bool = True
+    uiWebUrl: str | None = None  # noqa: N815
     applicationId: str = field(default_factory=lambda: f"app-{next(_numbers)}")  # noqa: N815
 
     def __getattr__(self, name: str) -> Any:

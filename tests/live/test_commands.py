@@ -46,6 +46,48 @@ def nothing_left() -> bool:
     return not [run for run in leftovers.runs(leftovers.cache_folder()) if run.owner.dead]
 
 
+# What spark-submit would give it: settings by precedence, a module for driver and executors.
+SUBMITTED = """
+import helper
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.config("spark.x.code", "code").getOrCreate()
+for key in ("code", "conf", "file"):
+    print(key, spark.conf.get("spark.x." + key))
+print("name", spark.sparkContext.appName)
+numbers = spark.sparkContext.parallelize([1], 1)
+print("executors say", numbers.map(lambda n: helper.plus(n)).collect())
+helper.fail()
+"""
+
+
+@pytest.mark.parametrize("where", [["--local-cluster", "1"], ["--master", "local[1]"]])
+def test_run_takes_what_spark_submit_takes(where: list[str], tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(SUBMITTED)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper.py").write_text(
+        "def plus(n):\n    return n + 41\n\ndef fail():\n    raise ValueError('its own')\n"
+    )
+    (tmp_path / "my.conf").write_text(
+        "spark.x.code file\nspark.x.conf file\nspark.x.file file\nspark.executor.memory 600m\n"
+    )
+    done = subprocess.run(
+        [*PENSTOCK, "run", "job.py", *where, "--properties-file", "my.conf", "--name", "mine",
+         "--conf", "spark.x.code=conf", "--conf", "spark.x.conf=conf",
+         "--py-files", "lib/helper.py"],
+        capture_output=True, text=True, cwd=tmp_path, timeout=240,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "code code", "conf conf", "file file", "name mine", "executors say [42]",
+    ], done.stderr  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("penstock: Spark UI at http://") == 1
+    trace = done.stderr[done.stderr.index("Traceback") :]
+    assert "penstock/cli" not in trace and "runpy" not in trace
+    assert trace.rstrip().splitlines()[-1] == "ValueError: its own"
+    assert nothing_left()
+
+
 def test_run_wraps_an_unmodified_script_on_a_local_cluster(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text(SCRIPT)

@@ -21,9 +21,9 @@ from penstock.core.guards import Effect, Guards
 from penstock.core.loop import Decision, State
 from penstock.core.model import Change, OperatorSeen, Proposal, Rescale, Slot, Snapshot
 from penstock.core.pipeline import Operator, Pipeline
-from penstock.history.journal import Entry, Header
+from penstock.history.journal import Entry, Header, Journal
 from penstock.report import figure, page, runs, units
-from penstock.report.build import finish
+from penstock.report.build import finish, finish_journal
 from penstock.report.run_tables import decisions_table, summary_table
 from penstock.report.series import guards_of, sizes, ticks_of
 from penstock.report.summary import summarize
@@ -253,7 +253,10 @@ class TestBrokenFolder:
             (put("decisions.jsonl", ""), "is empty"),
             (put("decisions.jsonl", "not json"), "line 1: not JSON"),
             (put("decisions.jsonl", '{"policy":"p"}\n'), "holds no decision"),
-            (put("decisions.jsonl", '{"no":"p"}\n'), "unknown key of Header"),
+            (
+                put("decisions.jsonl", '{"no":"p"}\n'),
+                "is no journal: line 1: a JSON object with 'no'",
+            ),
             (put("decisions.jsonl", '{"policy":"p"}\n{"decision":5}\n{}\n'), "damaged"),
             (lambda f: (f / "decisions.jsonl").write_bytes(b"\xff\xfe"), "damaged"),
         ],
@@ -414,3 +417,71 @@ def test_units() -> None:
     assert [units.count(v) for v in (0, 999, 999_999, 1.5e9)] == ["0", "999", "1M", "1.5G"]
     assert units.share(1.0) == "100 %"
     assert units.seconds(0.0) == "0 s"
+
+
+class TestJournalAlone:
+    """``penstock report decisions.jsonl``: a journal that is in no folder of a run."""
+
+    def journal(self, folder: Path, name: str = "decisions.jsonl") -> Path:
+        path = folder / name
+        with Journal(path, Header(policy="mine", mode="act")) as journal:
+            for e in some_entries():
+                journal.record(e.decision, e.state)
+        return path
+
+    def test_picture_and_page_lie_beside_it(self, tmp_path: Path) -> None:
+        path = self.journal(tmp_path)
+        before = path.read_bytes()
+        done = finish_journal(runs.find(str(path)))
+        assert done.picture == tmp_path / "decisions.report.png"
+        assert done.page == tmp_path / "decisions.report.html"
+        assert imread(done.picture).shape[:2] == (figure.HEIGHT, figure.WIDTH)
+        assert "decisions.jsonl" in done.page.read_text()
+        assert done.summary.ticks == len(ticks_of(some_entries()))
+        assert path.read_bytes() == before
+
+    def test_or_in_another_folder(self, tmp_path: Path) -> None:
+        done = finish_journal(self.journal(tmp_path), out=tmp_path / "new" / "out")
+        assert done.page == tmp_path / "new" / "out" / "report.html"
+        assert {p.name for p in tmp_path.iterdir()} == {"decisions.jsonl", "new"}
+        (tmp_path / "file").touch()
+        with pytest.raises(InputError, match="choose another folder with --out"):
+            finish_journal(self.journal(tmp_path), out=tmp_path / "file" / "out")
+
+    def test_the_journal_of_a_whole_run_is_the_run(self, tmp_path: Path) -> None:
+        folder = write_run(tmp_path, some_entries())
+        assert runs.find(str(folder / "decisions.jsonl")) == folder
+
+    def test_one_that_is_being_written(self, tmp_path: Path) -> None:
+        path = self.journal(tmp_path)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-40])
+        done = finish_journal(path)
+        assert len(done.run.entries) == len(some_entries()) - 1
+
+    def test_one_of_version_0_1(self, tmp_path: Path) -> None:
+        old = Path(__file__).parents[1] / "reference" / "journal_0_1.jsonl"
+        path = tmp_path / "old.jsonl.1"
+        path.write_bytes(old.read_bytes())
+        assert finish_journal(path).page == tmp_path / "old.jsonl.1.report.html"
+
+    @pytest.mark.parametrize(
+        ("content", "found"),
+        [
+            (b'{"policy":"p"}\n', "holds no decision yet"),
+            (b"# Changelog\n", "not JSON (Expecting value) but '# Changelog'"),
+            (b"\x89PNG\r\n\x1a\n\x00\x00", "but binary data"),
+            (b"[1, 2]\n", "a JSON list"),
+            (b'{"Event":"SparkListenerLogStart"}\n', "SparkListenerLogStart of a Spark event log"),
+            (b'{"batchId":1,"runId":"x"}\n', "the progress of a streaming query"),
+            (b'{"a":1,"b":2}\n', "a JSON object with 'a', 'b'"),
+            (b'{"policy":"p"}\n{"a":1}\n', "line 2: not a decision but a JSON object with 'a'"),
+        ],
+    )
+    def test_what_is_no_journal_is_named(self, tmp_path: Path, content: bytes, found: str) -> None:
+        path = tmp_path / "file.txt"
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=re.escape(found)) as error:
+            finish_journal(path)
+        assert str(path) in str(error.value)
+        assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]

@@ -42,7 +42,7 @@ class Telling:
     def __init__(self, simulated: MicroBatchEngine, driver: FakeDriver) -> None:
         self.simulated, self.driver = simulated, driver
         self.sparkContext = FakeSpark()
-        self.sparkContext.uiWebUrl = driver.url  # type: ignore[attr-defined]
+        self.sparkContext.uiWebUrl = driver.url
         self.streams = self
         self.active: list[Any] = []
         self.told = {query.name: 0 for query in simulated.profile.queries}

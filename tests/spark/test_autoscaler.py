@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.batches.actions import GIVE_UP
 from penstock.core.errors import EngineError, InputError, NotReady
-from penstock.core.guards import Guards
+from penstock.core.guards import Blackout, Guards
 from penstock.core.loop import Loop
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot
 from penstock.history.journal import read
@@ -292,7 +292,10 @@ def test_everything_else_goes_by_config() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("max_executor", r"'max_executor'; did you mean 'max_executors'\? Known: cluster, config,"),
+        (
+            "max_executor",
+            r"'max_executor'; did you mean 'max_executors'\? Known: at_cap, blackouts,",
+        ),
         ("freezefile", r"did you mean 'freeze_file'\?"),
         ("heartbeat", r"heartbeat is a key of config: config=\{'heartbeat': 8\}"),
     ],
@@ -301,6 +304,51 @@ def test_an_unknown_parameter_is_refused_with_the_nearest(name: str, says: str) 
     wrong: Any = {name: 8}
     with without_spark(), pytest.raises(InputError, match=says):
         Autoscaler(FakeSession([]), **wrong)
+
+
+def test_every_guard_goes_by_its_own_name() -> None:
+    whole = Guards(maximum=50, cool_down=1.0, step_up=7, drain=5.0, sleep=True)
+    with without_spark():
+        made = Autoscaler(
+            FakeSession([]), guards=whole, max_executors=9, cool_down="2m", step_up=2,
+            tolerance=0.2, blackouts=["22:00-06:30"], drain=None, step_down=1, useful=False,
+            over_provisioning=1.5, max_age="1 min", cap=20, at_cap="cancel",
+        )  # fmt: skip
+        assert made.guards == Guards(
+            maximum=9, cool_down=120.0, step_up=2, tolerance=0.2, drain=None, step_down=1,
+            blackouts=(Blackout.parse("22:00-06:30"),), useful=False, over_provisioning=1.5,
+            max_age=60.0, cap=20, at_cap="cancel", sleep=True,
+        )  # fmt: skip
+        plain = Autoscaler(FakeSession([]), step_up=None, config={"guards.step_up": 3})
+        assert plain.guards.step_up is None  # said to have none
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"cooldown": 5}, "did you mean 'cool_down'"),
+        ({"steps_up": 5}, "did you mean 'step_up'"),
+        ({"minimum": 2}, "'minimum'; use 'min_executors'"),
+        ({"cool_down": "soon"}, "guards.cool_down = 'soon' must be a duration"),
+        ({"step_up": 0}, "guards.step_up = 0: must be|guards.step_up = 0 must be"),
+        ({"blackouts": ["noon"]}, "blackouts = "),
+    ],
+)
+def test_a_wrong_guard_is_refused(said: Any, says: str) -> None:
+    with without_spark(), pytest.raises(InputError, match=says):
+        Autoscaler(FakeSession([]), **said)
+
+
+def test_a_client_of_spark_connect_is_told_what_to_do() -> None:
+    class Remote:
+        """Has neither ``sparkContext`` nor ``_jvm``."""
+
+    Remote.__module__ = "pyspark.sql.connect.session"
+    with pytest.raises(InputError) as error:
+        Autoscaler(Remote(), mode="act")
+    words = str(error.value)
+    assert "cannot attach from the client" in words and "Declarative Pipelines" in words
+    assert "`penstock advise --app-url`" in words and "server's driver" in words
 
 
 def test_on_spark_a_rescale_stops_nothing() -> None:
@@ -371,9 +419,6 @@ def test_started_twice_stopped_twice_from_anywhere() -> None:
         scaler = Autoscaler(session, mode="act")
         assert scaler.start() is scaler.start() is scaler
         assert session.attached == 1
-        with pytest.raises(InputError, match=r"another Autoscaler acts on app-\d+ already"):
-            Autoscaler(session, mode="act").start()
-        Autoscaler(session).start().stop()  # one that only advises may watch too
         other = threading.Thread(target=scaler.stop)
         other.start()
         other.join()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +30,8 @@ from penstock.cli.options import (
     WhichMode,
     pairs,
 )
+from penstock.cli.script import ended_by_sigterm, run_script
+from penstock.cli.submit import Submit
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ if TYPE_CHECKING:
     from penstock.spark.settings.settings import Settings
 
 LOOK = 0.2  # seconds between looks for a session
+# An ordinary job has 200 partitions, each with a state of its own: what the laboratory's small
+# executors have is not enough for it.
+EXECUTOR_MEMORY = "1g"
+
+SPARK = "As for spark-submit"  # panels of --help
+GUARDS = "Guards"
 
 
 def run(
@@ -65,8 +73,74 @@ def run(
         typer.Option(help="Start a cluster on the sites of this file for it (docs/sites.md)."),
     ] = None,
     cpu_share: Annotated[
-        float, typer.Option(help="Share of a core per executor of the local cluster.")
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            help="Share of a core per executor of the local cluster.",
+            show_default="an equal share of this machine, at most 1",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf",
+            "-c",
+            metavar="KEY=VALUE",
+            help="A Spark setting; repeatable.",
+            rich_help_panel=SPARK,
+        ),
+    ] = None,
+    properties_file: Annotated[
+        Path | None, typer.Option(help="A file of Spark settings.", rich_help_panel=SPARK)
+    ] = None,
+    packages: Annotated[
+        str | None,
+        typer.Option(help="Maven packages, joined by commas.", rich_help_panel=SPARK),
+    ] = None,
+    jars: Annotated[
+        str | None, typer.Option(help="Jars, joined by commas.", rich_help_panel=SPARK)
+    ] = None,
+    py_files: Annotated[
+        str | None,
+        typer.Option(help="Python modules and archives, joined by commas.", rich_help_panel=SPARK),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the application.", rich_help_panel=SPARK)
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="The cluster's master.", rich_help_panel=SPARK)
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="Relative distance that is worth no action.",
+            show_default="0.1",
+            rich_help_panel=GUARDS,
+        ),
+    ] = None,
+    step_up: Annotated[
+        int | None,
+        typer.Option(help="Most executors added by one action.", rich_help_panel=GUARDS),
+    ] = None,
+    step_down: Annotated[
+        int | None,
+        typer.Option(help="Most executors removed by one action.", rich_help_panel=GUARDS),
+    ] = None,
+    drain: Annotated[
+        str | None,
+        typer.Option(
+            help="No scale-down while more of input waits: 30s, 2m, or none.",
+            show_default="30s",
+            rich_help_panel=GUARDS,
+        ),
+    ] = None,
+    blackout: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FROM-TO",
+            help="Daily time without actions, UTC; repeatable.",
+            rich_help_panel=GUARDS,
+        ),
+    ] = None,
     journal: JournalFile = None,
     freeze_file: FreezeFile = None,
     metrics_port: MetricsPort = None,
@@ -74,14 +148,26 @@ def run(
 ) -> None:
     """Run a PySpark script unchanged and attach Penstock to the session it makes.
 
-    Decisions go to standard error. What the options leave open comes from
-    the configuration file, PENSTOCK_* variables and spark.penstock.* of the
-    session. SIGUSR1 freezes it, SIGUSR2 thaws it. With --local-cluster or
-    --sites the script runs on a cluster started for it, unless it names a
-    master itself.
+    Put its own options behind --. It ends as under Python: with its own
+    traceback and exit code; 130 by Ctrl-C, 143 by SIGTERM. Decisions go to
+    standard error. What the options leave open comes from the configuration
+    file, PENSTOCK_* variables and spark.penstock.* of the session. SIGUSR1
+    freezes it, SIGUSR2 thaws it. With --local-cluster or --sites the script
+    runs on a cluster started for it, unless it names a master itself.
     """
+    from penstock.history.lock import refuse_if_written
     from penstock.spark.freeze import KillSwitch
+    from penstock.spark.settings.keys import plain
 
+    submit = Submit.of(
+        conf=conf,
+        properties_file=properties_file,
+        packages=packages,
+        jars=jars,
+        py_files=py_files,
+        name=name,
+        master=master,
+    )
     given = {
         "policy": policy,
         "parameters": pairs("--set", set_) or None,
@@ -90,6 +176,11 @@ def run(
         "max_executors": maximum,
         "period": period,
         "guards.cool_down": cool_down,
+        "guards.tolerance": tolerance,
+        "guards.step_up": step_up,
+        "guards.step_down": step_down,
+        "guards.drain": None if drain is None else plain(drain),
+        "blackouts": blackout or None,
         "journal": journal,
         "freeze_file": freeze_file,
         "metrics_port": metrics_port,
@@ -102,36 +193,52 @@ def run(
 
         places = SitesSpec.read(sites)
         room, flag = places.slots, "--sites"
+    if room is not None:
+        submit.refuse_for_cluster(flag)
     wanted = _Wanted(config=config, given=given, room=room, flag=flag)
-    settings = wanted.settings({})
+    settings = wanted.settings(submit.settings)
     if print_config:
         show(settings)
         return
     if not script.is_file():
         raise InputError(f"no script at {script}")
+    if settings.journal is not None:
+        refuse_if_written(settings.journal)
     output.say(f"penstock: {settings.line()}")
     with ExitStack() as stack:
         stack.enter_context(output.log_to_stderr())
+        stack.enter_context(ended_by_sigterm())
         cluster: LocalCluster | SiteCluster | None = None
+        found: Mapping[str, str] | None = None
         if local_cluster is not None:
             from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
 
-            spec = ClusterSpec(slots=local_cluster, cpu_share=cpu_share)
+            spec = ClusterSpec(
+                slots=local_cluster,
+                executor_memory=submit.settings.get("spark.executor.memory", EXECUTOR_MEMORY),
+                cpu_share=_equal_share(local_cluster) if cpu_share is None else cpu_share,
+            )
             cluster = stack.enter_context(LocalCluster(spec, say=output.say))
-            conf = cluster.conf(start_with=settings.guards.minimum)
-            stack.enter_context(_defaults(cluster, conf))
+            found = cluster.conf(start_with=settings.guards.minimum)
         elif places is not None:
             from penstock.lab.sites.cluster import SiteCluster
 
             first = places.nearest(settings.guards.minimum)
             cluster = stack.enter_context(SiteCluster(places, start_on=first, say=output.say))
-            stack.enter_context(_defaults(cluster, cluster.conf()))
+            found = cluster.conf()
+        if cluster is not None and found is not None:
+            stack.enter_context(_defaults(cluster, submit.defaults(found)))
+            stack.callback(_end_session)
         switch = KillSwitch()
         stack.enter_context(switch.signals())
         stack.enter_context(_Attacher(wanted, cluster, switch))
-        sys.argv = [str(script), *(arguments or [])]
-        sys.path.insert(0, str(script.resolve().parent))
-        runpy.run_path(str(script), run_name="__main__")
+        stack.enter_context(submit.in_force(found))
+        run_script(script, arguments or [])
+
+
+def _equal_share(slots: int) -> float:
+    """The share of a core of each executor that leaves none of them waiting for another."""
+    return min(1.0, (os.cpu_count() or 1) / max(slots, 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,15 +295,20 @@ class _Attacher:
     def _watch(self) -> None:
         from pyspark.sql import SparkSession
 
-        known = None
+        from penstock.spark.autoscaler import refuse_remote
+
+        known: Any = None
         while not self._stopped.wait(LOOK):
-            session = SparkSession._instantiatedSession
+            session = SparkSession._instantiatedSession or _remote_session()
             if session is None or session is known:
                 continue
             known = session
             if self._autoscaler is not None:
                 self._autoscaler.stop()
             try:
+                refuse_remote(session)
+                if (address := session.sparkContext.uiWebUrl) is not None:
+                    output.say(f"penstock: Spark UI at {address}")
                 if self._cluster is not None:
                     from penstock.lab.clusters.standalone.sessions import settle
 
@@ -222,6 +334,21 @@ class _Attacher:
         except PortError as error:
             output.say(f"penstock: no metrics: {error}")
             return start(replace(settings, metrics_port=None))
+
+
+def _end_session() -> None:
+    """Stop the session that the script has left open, before the cluster goes that it is on."""
+    from pyspark import SparkContext
+
+    if (context := SparkContext._active_spark_context) is not None:
+        with suppress(Exception):  # its JVM may be gone
+            context.stop()
+
+
+def _remote_session() -> Any:
+    """The script's session if it is one of Spark Connect, which is no driver of this process."""
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    return None if connect is None else connect.SparkSession._default_session
 
 
 @contextmanager

@@ -83,10 +83,13 @@ class Journal:
         self._header = header
         self._max_bytes, self._keep = max_bytes, keep
         self._state = header.state
+        self._closed = False
         self._begin("ab" if append else "wb")
 
     def record(self, decision: Decision, state: State) -> None:
         """Append one tick."""
+        if self._closed:
+            raise ValueError(f"{self.path} was closed: the line is not written")
         line = _line(Entry(decision=decision, state=state))
         full = self._max_bytes is not None and self._size + len(line) > self._max_bytes
         if full and self._size > self._head:
@@ -96,7 +99,8 @@ class Journal:
         self._state = state
 
     def close(self) -> None:
-        """Close the file; further calls do nothing."""
+        """Close the file; further calls do nothing, and no more lines are taken."""
+        self._closed = True
         self._file.close()
 
     def __enter__(self) -> Journal:
@@ -119,7 +123,7 @@ class Journal:
         forget_arrivals(self.path, names)
 
     def _write(self, line: bytes) -> None:
-        if self._file.closed:  # a rotation failed half-way
+        if self._file.closed and not self._closed:  # a rotation failed half-way
             self._begin("ab")
         rest = memoryview(line)
         try:
@@ -144,14 +148,20 @@ def set_aside(path: Path, keep: int) -> list[Path]:
 
 
 def read(path: Path) -> tuple[Header, list[Entry]]:
-    """A journal as it was written. A torn last line (a crash) is left out; others are errors."""
+    """A journal as it was written, also while it is being written.
+
+    A torn last line (a crash, or one on its way) is left out; others are errors.
+    """
     try:
         # Bytes: a torn line may end inside a character, and text has more kinds of line ends.
         lines = [line for line in path.read_bytes().split(b"\n") if line]
     except FileNotFoundError:
         raise InputError(f"no journal at {path}") from None
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder, not a journal") from None
     if not lines:
         raise InputError(f"{path} is empty; a journal begins with a header line")
+    _refuse_others(path, lines[0])
     documents = list(_documents(path, lines))
     for document in documents[1:]:
         put_arrivals_back(_unrotated(path), document)
@@ -159,7 +169,54 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
-    return header, [entry_of(d) for d in documents[1:]]
+    return header, [_entry(path, number, d) for number, d in enumerate(documents[1:], 2)]
+
+
+def _entry(path: Path, number: int, document: Any) -> Entry:
+    if not isinstance(document, dict) or not {"decision", "state"} <= document.keys():
+        raise InputError(f"{path}, line {number}: not a decision but {_described(document)}")
+    try:
+        return entry_of(document)
+    except (InputError, TypeError, AttributeError, KeyError) as error:
+        raise InputError(f"{path}, line {number}: not a decision: {error}") from error
+
+
+def _refuse_others(path: Path, first: bytes) -> None:
+    """Say what a file is whose first line is no header of a journal."""
+    try:
+        document = json.loads(first)
+    except ValueError as error:
+        what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
+        found = f"not JSON ({what}) but {_shown(first)}"
+    else:
+        if isinstance(document, dict) and isinstance(document.get("policy"), str):
+            return
+        found = _described(document)
+    raise InputError(
+        f"{path} is no journal: line 1: {found}. A journal begins with a line that names the "
+        'policy: {"policy": …}'
+    )
+
+
+def _described(document: Any) -> str:
+    """A JSON document of something else, in a few words."""
+    if not isinstance(document, dict):
+        return f"a JSON {type(document).__name__}"
+    if "Event" in document:
+        return f"{document['Event']!s:.60} of a Spark event log"
+    if {"batchId", "runId"} <= document.keys():
+        return "the progress of a streaming query"
+    if {"decision", "state"} <= document.keys():
+        return "a decision without the header before it"
+    keys = ", ".join(repr(str(key)) for key in list(document)[:5])
+    return f"a JSON object with {keys or 'nothing in it'}"
+
+
+def _shown(line: bytes) -> str:
+    if any(byte < 9 for byte in line[:200]) or not line[:200].isascii():
+        return "binary data"
+    text = line[:40].decode().strip()
+    return repr(text + "…" if len(line) > 40 else text)
 
 
 def entry_of(document: Any) -> Entry:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.core.errors import InputError
 from penstock.history.journal import Entry
 from penstock.report import runs
 from penstock.report.series import ticks_of
@@ -25,21 +26,43 @@ class Finished:
     page: Path
 
 
-def finish(folder: Path, *, latest: bool = True) -> Finished:
-    """Write measurements, picture and page of a run; ``latest`` then points at it."""
-    from penstock.report import figure, page  # matplotlib takes a second to load
+def finish(folder: Path, *, latest: bool = True, out: Path | None = None) -> Finished:
+    """Write measurements, picture and page of a run; ``latest`` then points at it.
 
+    out: another folder for them
+    """
     run = runs.load(folder)
-    finished = Finished(
-        run=run,
-        summary=summarize(run.header, run.entries),
-        metrics=runs.write_metrics(folder, run.entries) if runs.can_write_metrics() else None,
-        picture=figure.draw(run),
-        page=page.write(run),
-    )
+    made = _finished(run, out or folder, metrics=True)
     if latest:
         runs.point_latest(folder)
-    return finished
+    return made
+
+
+def finish_journal(path: Path, *, out: Path | None = None) -> Finished:
+    """Write picture and page of a journal alone: beside it under its name, or in ``out``."""
+    run = runs.load_journal(path)
+    prefix = "" if out is not None else path.name.removesuffix(".jsonl") + "."
+    return _finished(run, out or path.parent, prefix=prefix, metrics=out is not None)
+
+
+def _finished(run: runs.Run, out: Path, *, prefix: str = "", metrics: bool) -> Finished:
+    from penstock.report import figure, page  # matplotlib takes a second to load
+
+    wanted = metrics and runs.can_write_metrics()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return Finished(
+            run=run,
+            summary=summarize(run.header, run.entries),
+            metrics=runs.write_metrics(out, run.entries) if wanted else None,
+            picture=figure.draw(run, out / f"{prefix}{runs.PICTURE}"),
+            page=page.write(run, out / f"{prefix}{runs.PAGE}"),
+        )
+    except OSError as error:
+        raise InputError(
+            f"cannot write the report into {out}: {error.strerror}; choose another folder with "
+            "--out"
+        ) from error
 
 
 def run_document(summary: Summary, entries: Sequence[Entry]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ _SEEN_FIELDS = tuple(f.name for f in fields(OperatorSeen) if f.name != "arrivals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as it was written."""
+    """A run as it was written; ``folder`` is its journal, where there is nothing else."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -157,10 +157,24 @@ def load(folder: Path) -> Run:
     return Run(folder=folder, config=config, header=header, entries=entries)
 
 
+def load_journal(path: Path) -> Run:
+    """A journal alone, such as one that an Autoscaler writes at this moment."""
+    header, entries = read(path)
+    if not entries:
+        raise InputError(f"{path} holds no decision yet; wait for the first one")
+    return Run(folder=path, config={"name": path.name}, header=header, entries=entries)
+
+
 def find(name: str, root: Path = Path("runs")) -> Path:
-    """The folder that a user means: a path, the id of a run under ``root``, or ``latest``."""
+    """What a user means: a folder, a journal, the id of a run under ``root``, or ``latest``.
+
+    The journal of a run that is whole stands for its folder.
+    """
     if name != LATEST:
         path = Path(name)
+        if path.is_file():
+            whole = path.name == JOURNAL and (path.parent / CONFIG).is_file()
+            return path.parent if whole else path
         return path if path.is_dir() or not (root / name).is_dir() else root / name
     link = root / LATEST
     if link.is_dir():

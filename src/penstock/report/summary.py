@@ -176,14 +176,20 @@ def _kept_up(ticks: Sequence[Tick]) -> float | None:
 
 
 def _keeps_up(t: Tick, lag_before: float | None) -> bool | None:
-    """By the lag if next to nothing waits, by the rates, or by whether the lag grew."""
-    if t.lag_seconds is not None and t.lag_seconds < NOTHING_WAITS:
+    """By the lag if no more waits than for the next batch, by the rates, or by its growth."""
+    if t.lag_seconds is not None and t.lag_seconds < max(NOTHING_WAITS, _cycle(t)):
         return True
     if t.offered is not None and t.processed is not None:
         return t.processed >= KEPT_UP * t.offered
     if t.lag is not None and lag_before is not None:
         return t.lag <= lag_before
     return None
+
+
+def _cycle(t: Tick) -> float:
+    """Seconds that a record waits for its batch and in it where nothing is behind."""
+    queries = t.decision.seen.queries.values()
+    return max(((q.batch_interval or 0.0) + (q.batch_duration or 0.0) for q in queries), default=0)
 
 
 def _spread(ticks: Sequence[Tick], of: Callable[[Tick], float | None]) -> Spread | None:

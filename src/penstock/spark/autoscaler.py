@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from penstock.core.errors import InputError, unknown
-from penstock.core.guards import Guards
+from penstock.core.guards import Blackout, Guards
 from penstock.core.loop import Decision, Mode, State
 from penstock.core.ports import Policy, wants_arrivals
 from penstock.policies import create, name_of, parameters_of, spark_dra
@@ -23,8 +23,28 @@ __all__ = ["PRODUCTION", "Autoscaler"]
 IN_VIEW = ("min_executors", "max_executors", "mode", "period", "journal", "config")
 
 
-class Others(TypedDict, total=False):
-    """What an Autoscaler takes besides the parameters in view.
+class SingleGuards(TypedDict, total=False):
+    """Guards by their own names; each wins over the same one in ``guards``. See docs/guards.md.
+
+    Durations in seconds or as ``"2m"``; ``None`` for no limit, where there may be none.
+    """
+
+    cool_down: float | str
+    tolerance: float
+    drain: float | str | None
+    step_up: int | None
+    step_down: int | None
+    over_provisioning: float
+    blackouts: Sequence[str | Blackout] | str
+    useful: bool
+    max_age: float | str
+    cap: int | None
+    at_cap: Literal["shrink", "cancel"]
+    sleep: bool
+
+
+class Others(SingleGuards, total=False):
+    """What an Autoscaler takes besides the parameters in view: the guards, and these.
 
     parameters: of a policy that is given by its name
     window: seconds of finished batches that a decision looks at; the period, if not given
@@ -53,6 +73,7 @@ class Others(TypedDict, total=False):
 
 
 NO_KEYS = ("cluster", "record", "switch")  # objects of the program: no file can name them
+LIMITS = {"minimum": "min_executors", "maximum": "max_executors"}  # as ``Guards`` calls them
 
 
 class Autoscaler(Controller):
@@ -75,7 +96,11 @@ class Autoscaler(Controller):
     period: time between decisions, in seconds or as ``"30s"``
     journal: file for the decisions; a restart goes on from it
     config: everything else: a TOML file, a mapping with the same keys, or ready ``Settings``
-    others: see :class:`Others`; most of them are keys of ``config`` too
+    others: every guard by its own name (``cool_down="2m"``, ``step_up=2``, ``tolerance=0.1``, …)
+        and what :class:`Others` lists; most of them are keys of ``config`` too
+
+    One that is started on the same session later, such as by a notebook's cell that is run again,
+    replaces this one.
 
     What is not given here comes from ``PENSTOCK_*`` variables, ``spark.penstock.*`` or their
     configuration file; every key is in docs/configuration.md.
@@ -94,6 +119,7 @@ class Autoscaler(Controller):
         config: Path | str | Mapping[str, Any] | Settings | None = None,
         **others: Unpack[Others],
     ) -> None:
+        refuse_remote(spark)
         _refuse_unknown(others)
         given = {
             "policy": policy if isinstance(policy, str) else None,
@@ -102,7 +128,7 @@ class Autoscaler(Controller):
             "mode": mode,
             "period": period,
             "journal": journal,
-            **{name: value for name, value in others.items() if name not in NO_KEYS},
+            **_said(others),
         }
         own = None if policy is None or isinstance(policy, str) else policy
         if own is not None and others.get("parameters"):
@@ -148,10 +174,38 @@ class Autoscaler(Controller):
         return "the session was stopped" if self._spark.sparkContext._jsc is None else None
 
 
+def _said(others: Mapping[str, Any]) -> dict[str, Any]:
+    """What is given besides the parameters in view, by key; a guard that is ``None`` is off."""
+    said = {}
+    for name, value in others.items():
+        key = f"guards.{name}" if f"guards.{name}" in KEYS else name
+        if key in KEYS and KEYS[key].kind == "guard" and value is None:
+            value = "none"
+        if name not in NO_KEYS:
+            said[key] = value
+    return said
+
+
+def refuse_remote(spark: Any) -> None:
+    """A client of Spark Connect has no driver in this process: nothing to attach to."""
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise InputError(REMOTE)
+
+
+REMOTE = (
+    "this is a session of Spark Connect (as those of Declarative Pipelines are): the driver is in "
+    "another process, and Penstock cannot attach from the client. Watch it from outside with "
+    "`penstock advise --app-url` and the address of the driver's UI, or run the Autoscaler in the "
+    "server's driver"
+)
+
+
 def _refuse_unknown(others: Mapping[str, Any]) -> None:
     for name in others:
         if name in Others.__annotations__:
             continue
+        if name in LIMITS:
+            raise InputError(f"unknown parameter of Autoscaler {name!r}; use {LIMITS[name]!r}")
         if name in KEYS:
             raise InputError(f"{name} is a key of config: config={{{name!r}: {others[name]!r}}}")
         raise unknown("parameter of Autoscaler", name, [*IN_VIEW, *Others.__annotations__])

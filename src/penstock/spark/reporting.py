@@ -12,6 +12,7 @@ from typing import Any
 from penstock.core.loop import Decision, State
 from penstock.core.model import Snapshot, lag_seconds
 from penstock.history.journal import Header, Journal
+from penstock.history.lock import only_writer
 from penstock.history.resumption import resume
 from penstock.spark.exporter import ErrorKind, Exporter
 from penstock.spark.settings.settings import Settings
@@ -24,6 +25,7 @@ class Reporter:
 
     header: of the journal
     record: the program's own callback
+    what: is decided on, for the next one that wants the same journal
     """
 
     def __init__(
@@ -31,9 +33,12 @@ class Reporter:
         settings: Settings,
         header: Header,
         record: Callable[[Decision, State], None] | None,
+        *,
+        what: str = "",
     ) -> None:
         self._settings = settings
         self._header = header
+        self._what = what
         self._record = record
         self._log = DecisionLog(settings.heartbeat)
         self._journal: Journal | None = None
@@ -57,7 +62,10 @@ class Reporter:
         log.info("metrics at %s", url)
 
     def resume(self, opening: ExitStack) -> State | None:
-        """Open the journal, if one is wanted; returns the state to go on from, if there is one."""
+        """Open the journal, if one is wanted; returns the state to go on from, if there is one.
+
+        Raises InputError if another one writes it, or if the file is no journal.
+        """
         path = self._settings.journal
         return self._resume(path, opening) if path is not None else None
 
@@ -98,6 +106,7 @@ class Reporter:
         self._complained.difference_update(kinds)
 
     def _resume(self, path: Path, opening: ExitStack) -> State | None:
+        opening.enter_context(only_writer(path, self._what))
         try:
             found = resume(
                 path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from penstock.batches.values import Batch, Source
+
+log = logging.getLogger("penstock")
 
 KEPT = 500  # batches per query; at one per second more than any window needs
 MOST_QUERIES = 100  # running at once in a session
@@ -90,7 +93,7 @@ class ProgressLog:
     def attach(self, spark: Any) -> None:
         """Start listening; batches that the running queries remember come first."""
         self._listener = Listener(
-            Callbacks(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.forget)
+            Callbacks(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.end)
         )
         spark.streams.addListener(self._listener)
         for query in spark.streams.active:
@@ -123,6 +126,15 @@ class ProgressLog:
         if last is not None:
             now = datetime.fromisoformat(timestamp).timestamp()
             self.add(last.idle_at(now))
+
+    def end(self, run_id: str, error: str | None = None) -> None:
+        """Drop a query that has ended; one that failed is mentioned, if a batch of it was seen."""
+        with self._lock:
+            kept = self._batches.get(run_id)
+            name = kept[-1].query if kept else None
+        if error and name:
+            log.warning("query %s failed: %s", name, error.strip().splitlines()[0])
+        self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
         """Drop a query that has ended."""
@@ -192,12 +204,12 @@ class Callbacks:
 
     progress: with the document of a batch
     idle: with a run id and a time
-    ended: with a run id
+    ended: with a run id, and what made it fail, if it did
     """
 
     progress: Callable[[Mapping[str, Any]], None]
     idle: Callable[[str, str], None]
-    ended: Callable[[str], None]
+    ended: Callable[[str, str | None], None]
 
 
 class Listener:
@@ -235,7 +247,8 @@ class _JavaListener:
         self._callbacks.idle(event.runId().toString(), event.timestamp())
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        self._callbacks.ended(event.runId().toString())
+        error = event.exception()
+        self._callbacks.ended(event.runId().toString(), error.get() if error.isDefined() else None)
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
