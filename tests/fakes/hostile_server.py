@@ -122,6 +122,7 @@ HOSTILE: dict[str, Behaviour] = {
     "objects inside of each other": body('{"a":' * 50_000 + "1" + "}" * 50_000),
     "many empty lists": body("[" + "[]," * 100_000 + "0]"),
     "many empty objects": body("[" + "{}," * 100_000 + "0]"),
+    "one wide character": body('["' + "a" * 150_000 + "\U0001f600" + '"]'),
     "many keys": body("{" + ",".join(f'"{n}":0' for n in range(30_000)) + "}"),
     "a number without end": body('{"cores": ' + "9" * 100_000 + "}"),
     "a number beyond all": body('{"cores": 1e999}'),

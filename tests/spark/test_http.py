@@ -60,6 +60,7 @@ class TestHostile:
             "lists inside of each other",
             "many empty lists",
             "many empty objects",
+            "one wide character",
             "many keys",
         ],
     )
