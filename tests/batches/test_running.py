@@ -165,7 +165,7 @@ def test_a_batch_of_fixed_costs_needs_executors_for_its_interval() -> None:
     rate = found.works[0].offered_rate
     assert rate == pytest.approx(50.0)
     (service,) = [w.service_rate for w in found.works if w.tasks == 200]
-    assert service is not None
+    assert rate is not None and service is not None
     assert rate / service == pytest.approx(20.0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.batches.stages import KEPT_BATCHES, StageLog
 from penstock.batches.values import Batch, Stage
-from penstock.core.errors import NotReady
+from penstock.core.errors import EngineError, NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.spark.engine import SparkEngine
 from penstock.spark.read.progress import MOST_QUERIES, ProgressLog
@@ -260,3 +260,22 @@ def test_arrivals_are_kept_only_when_asked_for(session: Session) -> None:
         if first.arrivals is not None:
             assert first.arrivals.each * len(first.arrivals) == pytest.approx(40_000, rel=0.01)
         engine.detach()
+
+
+@pytest.mark.parametrize("retained", [10, 1000])
+def test_after_evictions_decisions_come_again_at_the_second_look(
+    engine: SparkEngine, session: Session, driver: FakeDriver, retained: int
+) -> None:
+    """A pause in which more stages ran than Spark keeps is an error once, and then forgotten."""
+    watched(engine)
+    session.batch("one", 0)
+    engine.observe()
+    session.next_stage = first = 3 * retained
+    driver.stages = {first - 1: stage(first - 1)}
+    session.batch("one", 1)
+    driver.stages[first + 2] = stage(first + 2, "ACTIVE", description="one\nrunId = one\nbatch = 2")
+    with pytest.raises(EngineError, match=r"forgot stages.*spark.ui.retainedStages"):
+        engine.observe()
+    session.next_stage = first + 2
+    session.batch("one", 2)
+    assert engine.observe().queries["one"].batches >= 1

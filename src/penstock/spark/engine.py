@@ -11,12 +11,12 @@ from typing import Any
 
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.partitions import PartitionLog
-from penstock.batches.running import NewestLog, Underway
+from penstock.batches.running import NewestLog, Underway, tasks_of
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage
 from penstock.batches.window import windows_of
-from penstock.core.errors import EngineError, InputError
+from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.act.shares import FULL, CpuShares
@@ -89,8 +89,7 @@ class SparkEngine:
         now = time.time()
         underway = self._newest.rated(self._underway(), now)
         queries = self._log.queries()
-        self._stages.add(self._at_full_cpu(self._status.new_stages()))
-        self._stages.add(self._at_full_cpu(self._status.running))
+        self._read_stages()
         self._stages.retain({*queries, *underway})
         self._read_again(queries)
         self._partitions.read(queries, self._stages, self._status.tasks)
@@ -109,6 +108,8 @@ class SparkEngine:
             slots=len(slots),
             underway=underway,
         )
+        if not windows and (batch := self._first_batch(underway, now)):
+            raise NotReady(batch)
         return snapshot(
             windows,
             executors,
@@ -118,6 +119,26 @@ class SparkEngine:
             rescales=self.pool.past,
             arrivals=None if self.arrivals is None else self.arrivals.read(queries),
         )
+
+    def _first_batch(self, underway: Mapping[str, Underway], now: float) -> str | None:
+        """How far the first batch of a query is, of which no task has ended."""
+        for run, at in underway.items():
+            if at.batch is not None:
+                ended, known = tasks_of(self._stages.of(run).get(at.batch.id, ()))
+                since = f"runs since {now - at.batch.start:.0f} s"
+                return f"batch {at.batch.id} of {at.query} {since}, {ended} of {known} tasks done"
+        return None
+
+    def _read_stages(self) -> None:
+        before = self._status.resynchronised
+        self._stages.add(self._at_full_cpu(self._status.new_stages()))
+        self._stages.add(self._at_full_cpu(self._status.running))
+        if self._status.resynchronised > before:
+            raise EngineError(
+                "Spark forgot stages before they could be read, or there were too many since the "
+                "last look; the next one goes on with newer ones. If this comes again, shorten "
+                "the period or raise spark.ui.retainedStages"
+            )
 
     def _underway(self) -> dict[str, Underway]:
         ended = {run: batches[-1].id for run, batches in self._log.queries().items()}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.batches.values import Executor, Stage, Task
 from penstock.spark.read.documents import executor_of, stage_of
-
-log = logging.getLogger("penstock")
 
 Document = dict[str, Any]
 DRIVER = "driver"  # the id of the driver among the executors
@@ -127,11 +124,5 @@ class Status(ABC):
             if newest < self._next:
                 return
         self.resynchronised += 1
-        log.warning(
-            "stages %d to %d cannot be read any more: Spark forgets them too soon, or there were "
-            "too many since the last look. Shorten the period or raise spark.ui.retainedStages",
-            self._next,
-            newest - (newest in active),
-        )
         self._next = newest + 1
         self._open = set(active)
