@@ -61,7 +61,10 @@ helper.fail()
 """
 
 
-@pytest.mark.parametrize("where", [["--local-cluster", "1"], ["--master", "local[1]"]])
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param(["--local-cluster", "1"], marks=pytest.mark.long), ["--master", "local[1]"]],
+)
 def test_run_takes_what_spark_submit_takes(where: list[str], tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(SUBMITTED)
     (tmp_path / "lib").mkdir()
@@ -84,7 +87,7 @@ def test_run_takes_what_spark_submit_takes(where: list[str], tmp_path: Path) -> 
     assert done.stderr.count("penstock: Spark UI at http://") == 1
     trace = done.stderr[done.stderr.index("Traceback") :]
     assert "penstock/cli" not in trace and "runpy" not in trace
-    assert trace.rstrip().splitlines()[-1] == "ValueError: its own"
+    assert "ValueError: its own" in trace.splitlines()  # Spark may log after it
     assert nothing_left()
 
 

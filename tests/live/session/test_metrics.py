@@ -110,7 +110,9 @@ def _observed(engine: SparkEngine, *queries: Any) -> Snapshot:
 
     def all_seen() -> bool:
         found[:] = [seen] if (seen := look(engine)) is not None else []
-        known = [q for s in found for q in s.queries.values() if q.latency_p50 is not None]
+        seen_queries = [q for s in found for q in s.queries.values()]
+        # Without a batch that counts before its end: the sink has not seen that yet.
+        known = [q for q in seen_queries if q.latency_p50 is not None and q.running_for is None]
         return len(known) == len(queries)
 
     for query in queries:
