@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.batches.values import Batch, Source, Stage
+from penstock.batches.values import Batch, Source, Stage, total_count
 
 ALIKE = 2.0  # offsets count records if they say at most so many times what was read, or less
 LONG_ENOUGH = 10.0  # seconds between batches that are good enough for a query without a trigger
@@ -133,8 +133,8 @@ def as_ended(
             start=batch.start,
             duration=max(0.0, now - batch.start) + max(0.0, left) / max(1, cores),
             rows=rows,
-            available=_total([s.available for s in sources]),
-            taken=_total([s.taken for s in sources]),
+            available=total_count([s.available for s in sources]),
+            taken=total_count([s.taken for s in sources]),
             sources=sources,
             state=last.state if last is not None else (),
             state_rows=last.state_rows if last is not None else 0,
@@ -225,8 +225,3 @@ def _sources(batch: RunningBatch, rows: int, before: Batch | None) -> tuple[Sour
     return tuple(
         replace(s, rows=round(rows * share / whole)) for s, share in zip(shape, shares, strict=True)
     )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [c for c in counts if c is not None]
-    return sum(known) if counts and len(known) == len(counts) else None

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+
+def total_count(counts: Sequence[int | None]) -> int | None:
+    """The sum; ``None`` unless all are known."""
+    known = [c for c in counts if c is not None]
+    return sum(known) if counts and len(known) == len(counts) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

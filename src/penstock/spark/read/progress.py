@@ -6,12 +6,12 @@ import json
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from penstock.batches.values import Batch, Source
+from penstock.batches.values import Batch, Source, total_count
 
 log = logging.getLogger("penstock")
 
@@ -34,8 +34,8 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         start=datetime.fromisoformat(progress["timestamp"]).timestamp(),
         duration=float(progress.get("batchDuration", 0)) / 1e3,
         rows=rows,
-        available=_total([s.available for s in sources]),
-        taken=_total([s.taken for s in sources]),
+        available=total_count([s.available for s in sources]),
+        taken=total_count([s.taken for s in sources]),
         sources=sources,
         # Spark lists them from the sink upwards.
         state=tuple(str(o["operatorName"]) for o in reversed(operators)),
@@ -66,11 +66,6 @@ def _written(sink: Any) -> int | None:
     """Files and ``foreachBatch`` say −1."""
     rows = sink.get("numOutputRows") if isinstance(sink, Mapping) else None
     return rows if isinstance(rows, int) and rows >= 0 else None
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [c for c in counts if c is not None]
-    return sum(known) if counts and len(known) == len(counts) else None
 
 
 def recent_batches(query: Any) -> list[Batch]:
