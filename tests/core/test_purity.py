@@ -26,6 +26,7 @@ def test_a_module_of_the_core_touches_nothing_outside(path: Path) -> None:
         elif isinstance(node, ast.ImportFrom):
             assert (node.module or "").partition(".")[0] in PURE
         elif isinstance(node, ast.Name):
-            assert node.id not in ("open", "print", "input", "exec", "eval")
+            assert node.id not in ("open", "print", "input", "eval")
+            assert node.id != "exec" or path.stem == "quick"  # it writes constructors
         elif isinstance(node, ast.Attribute):
             assert node.attr != "random"  # of numpy

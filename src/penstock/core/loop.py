@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -152,8 +151,10 @@ def _failed(how: str, error: Exception) -> Proposal:
 
 
 def _acts(targets: Mapping[str, Change], seen: Snapshot) -> bool:
-    for pool, change in targets.items():  # noqa: SIM110 (every tick goes through here)
-        if is_action(change, seen, pool):
+    for pool, c in targets.items():  # every tick goes through here
+        if c.slots != c.before:
+            return True
+        if (c.cpu_share is not None or c.add_on or c.remove) and is_action(c, seen, pool):
             return True
     return False
 
@@ -220,8 +221,10 @@ class Loop:
         for _ in range(ticks):
             if not self.engine.advance(period):
                 return
-            with suppress(NotReady):
+            try:
                 self.tick()
+            except NotReady:
+                continue
 
 
 def _frozen(decision: Decision, why: str, note: str) -> Decision:
