@@ -1,6 +1,10 @@
 # `make demo` and `make test` do all the set-up on a fresh machine.
 BIN := .venv/bin
 
+# Packages are installed without bytecode. Tests start hundreds of Python processes, and each would
+# compile all it imports where the environment forbids to keep the result; empty means allowed.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo test test-long lint bench lock clean
 
 help:
@@ -29,8 +33,8 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -m 'not (spark or alone or long)' -n auto --dist worksteal --doctest-modules src tests
-	$(BIN)/python -m pytest -m 'spark and not long' -n 2 --dist loadgroup tests
-	$(BIN)/python -m pytest -m 'alone and not long' tests
+	$(BIN)/python -m pytest -m 'spark and not long' -n 3 --dist loadgroup tests/live
+	$(BIN)/python -m pytest -m 'alone and not long' tests/lab
 
 test-long: setup
 	$(BIN)/python -m pytest -m long tests
@@ -42,6 +46,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.mead
 	$(BIN)/python -m benchmarks.mead_exactness
 	$(BIN)/python -m benchmarks.geo
+	$(BIN)/python -m benchmarks.observation
 	$(BIN)/python -m penstock.decentralized.check
 	$(BIN)/penstock lab prove all
 

@@ -124,15 +124,21 @@ def test_batches_of_one_size_do_not_tell_and_the_plain_ratio_is_used() -> None:
     assert s.operators["read"].service_rate == pytest.approx(1000 / READ.of(1000))
     (query,) = s.queries.values()
     assert query.cost_fixed is None
+    assert query.cost_per_record is None
     both = READ.of(1000) + AGGREGATE.of(100)
-    assert query.cost_per_record == pytest.approx(both / 1000)
+    assert query.busy_per_record == pytest.approx(both / 1000)
 
 
 def test_the_whole_query_costs_the_sum_of_its_stages() -> None:
     batches = load(1.0)
     (query,) = seen(batches, stages_of(batches)).queries.values()
     assert query.cost_fixed == pytest.approx(READ.fixed + AGGREGATE.fixed)
-    assert query.cost_per_record == pytest.approx(READ.per_record + KEYS * AGGREGATE.per_record)
+    per_record = READ.per_record + KEYS * AGGREGATE.per_record
+    assert query.cost_per_record == pytest.approx(per_record)
+    # The ratio holds the fixed cost too: batches of 1,000 rows.
+    assert query.busy_per_record == pytest.approx(
+        per_record + (READ.fixed + AGGREGATE.fixed) / 1000
+    )
 
 
 def test_a_cost_that_has_changed_is_not_believed_any_longer() -> None:

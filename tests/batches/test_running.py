@@ -96,6 +96,25 @@ def test_stages_of_the_last_batch_that_have_not_begun_are_still_to_come() -> Non
     assert batch.state == ("dedupe",)
 
 
+def test_a_stage_that_has_begun_reads_what_those_before_it_wrote() -> None:
+    """Of its 200 tasks two run, and Spark has not counted a record of theirs yet."""
+    last = Batch(query="q", run_id="run-1", id=4, start=900.0, duration=50.0, rows=450)
+    before = [
+        replace(READ, id=1, batch=4, write_records=60),
+        replace(AGGREGATE, id=2, batch=4, done=True, read_records=60),
+    ]
+    begun = replace(AGGREGATE, completed=0, run_time=0.0, read_records=0)
+    found = as_ended(at(running()), [READ, begun], [last], {4: before}, now=START + 9.0, cores=1)
+    assert found is not None
+    assert (
+        found[1][1].read_records == 90
+    )  # not twice the last batch's, though it has twice the rows
+    halves = replace(AGGREGATE, read_records=80, completed=98)
+    found = as_ended(at(running()), [READ, halves], [last], {4: before}, now=START + 9.0, cores=1)
+    assert found is not None
+    assert found[1][1].read_records == 160  # what was counted says more
+
+
 def test_what_has_come_since_the_plan_waits() -> None:
     """900 were taken, the source has 2,900 by now: at 50/s for 40 s."""
     seen = window(at(running(), newest=2900), [READ, AGGREGATE], now=START + 40.0).seen

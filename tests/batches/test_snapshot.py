@@ -107,10 +107,11 @@ def test_rates_shares_and_parallelism_of_a_steady_query() -> None:
     assert read.service_rate == pytest.approx(2000 / 3)
     assert aggregate.service_rate == pytest.approx(20.0)
     assert read.lag == 0
-    # 4 executor-seconds of work per 4 s on two executors.
-    assert read.busy == pytest.approx(0.5)
-    assert read.idle == pytest.approx(0.5)
-    assert read.backpressured == 0
+    # 3 and 1 executor-seconds of work per 4 s on two executors.
+    assert (read.busy, aggregate.busy) == pytest.approx((0.375, 0.125))
+    assert (read.idle, aggregate.idle) == pytest.approx((0.625, 0.875))
+    assert (read.backpressured, aggregate.backpressured) == (0, 0)
+    assert s.queries["demo"].busy == pytest.approx(0.5)
     assert read.parallelism == pytest.approx(1.5)
     assert aggregate.parallelism == pytest.approx(0.5)
     assert s.pipeline.edges == (("read", "aggregate"),)
@@ -127,12 +128,16 @@ def test_ds2_on_spark_stages_asks_for_the_busy_executors() -> None:
 
 def test_a_backlog_turns_idle_time_into_back_pressure() -> None:
     batches = [batch(i, behind=300 * i) for i in range(5)]
-    read = seen(batches, now=1019.0).operators["read"]
+    s = seen(batches, now=1019.0)
+    read, aggregate = s.operators["read"], s.operators["aggregate"]
     assert read.lag == 1200
     assert read.offered_rate == pytest.approx(575.0)
     # The first batch left nothing behind: the 2 s after it, of 16, were idle.
     assert read.idle == pytest.approx(0.125)
-    assert read.backpressured == pytest.approx(0.375)
+    # The 2 s after the others, and the last quarter of every batch, in which others aggregated.
+    assert read.backpressured == pytest.approx((3 * 2.0 + 4 * 0.5) / 16)
+    # Nothing follows the last stage, so nothing holds it up.
+    assert (aggregate.backpressured, aggregate.idle) == pytest.approx((0.0, 0.875))
 
 
 def test_a_source_without_offsets_offers_what_was_taken() -> None:
@@ -162,7 +167,8 @@ def test_executors_that_came_in_the_middle_count_for_their_time() -> None:
     assert window is not None
     late = [*executors(1), *executors(1, added=1010.0)]
     s = snapshot([window], late, now=1019.0, slots={"0": Slot(id="0")})
-    assert s.operators["read"].busy == pytest.approx(16 / 24)
+    assert s.operators["read"].busy == pytest.approx(12 / 24)
+    assert s.operators["aggregate"].busy == pytest.approx(4 / 24)
 
 
 def window_of(batches: list[Batch], found: list[Stage], *, now: float) -> QueryWindow:
@@ -186,9 +192,9 @@ def test_two_queries_share_the_pool_under_their_names() -> None:
     assert set(s.operators) == {"demo/read", "demo/aggregate", "other/read", "other/aggregate"}
     assert sum(o.parallelism for o in s.operators.values()) == pytest.approx(4.0)
     assert s.pipeline.useful_slots(POOL) == 16
-    # Each keeps one of four executors busy; the pool is busy for both.
+    # Each keeps one of four executors busy, three quarters of that with reading.
     assert [q.busy for q in s.queries.values()] == pytest.approx([0.25, 0.25])
-    assert [o.busy for o in s.operators.values()] == pytest.approx([0.5] * 4)
+    assert [o.busy for o in s.operators.values()] == pytest.approx([0.1875, 0.0625] * 2)
     proposal, _ = DS2(over_provisioning=1.0).decide(s, None)
     assert sum(need.slots for need in proposal.needs.values()) == pytest.approx(2.0)
 
@@ -233,7 +239,7 @@ def test_a_query_that_idles_does_not_disturb_one_that_runs() -> None:
     assert s.queries["demo"].busy == 0
     assert s.operators["busy/read"].parallelism == pytest.approx(1.5)
     assert s.operators["demo/read"].parallelism == 0
-    assert s.operators["demo/read"].idle == pytest.approx(0.5)
+    assert s.operators["demo/read"].idle == 1.0
 
 
 def test_shares_of_time_sum_to_one_and_only_batches_that_left_records_press_back() -> None:
@@ -247,7 +253,8 @@ def test_shares_of_time_sum_to_one_and_only_batches_that_left_records_press_back
     assert read.backpressured is not None
     assert read.busy + read.idle + read.backpressured == pytest.approx(1.0)
     # Not busy: every batch is 2 s, all of it work on two executors, and every gap 2 s.
-    assert read.backpressured == pytest.approx(4 / 16)  # the gaps after batches 2 and 3
+    # The gaps after batches 2 and 3, and what aggregating took of 2, 3 and 4.
+    assert read.backpressured == pytest.approx((4 + 3 * 0.5) / 16)
     (query,) = s.queries.values()
     assert (query.busy, query.backpressured) == pytest.approx((0.5, 0.25))
 
@@ -342,7 +349,7 @@ def test_batches_from_before_we_watched_are_not_work_that_cost_nothing() -> None
     batches = [batch(i) for i in range(5)]
     window = window_of(batches, [*stages(3), *stages(4)], now=1019.0)
     assert (window.start, window.seen.batches, window.seen.rows) == (1010.0, 2, 4000)
-    assert together(window, n=2).operators["read"].busy == pytest.approx(0.5)
+    assert together(window, n=2).operators["read"].busy == pytest.approx(0.375)
 
 
 def test_skew_is_the_busiest_partition_over_the_mean() -> None:
@@ -412,3 +419,25 @@ def test_the_log_keeps_order_and_forgets_ended_queries() -> None:
     assert log.queries()["run-1"][-1].start == 1200.0
     log.forget("run-1")
     assert log.queries() == {}
+
+
+def adapted(*counts: int, state: tuple[str, ...] = ()) -> int | None:
+    """Partitions of the later stage of batches in which it had so many tasks."""
+    some = [
+        replace(stage, tasks=tasks if stage.read_records else stage.tasks)
+        for i, tasks in enumerate(counts)
+        for stage in stages(i)
+    ]
+    batches = [replace(batch(i), state=state) for i in range(len(counts))]
+    found = query_window(batches, some, now=1020.0, window=100.0, cores=1)
+    assert found is not None
+    slots = {"0": Slot(id="0")}
+    seen = snapshot([found], executors(1), now=1020.0, slots=slots)
+    return seen.pipeline.useful_slots(POOL)
+
+
+def test_partitions_that_spark_adapts_to_a_batch_are_no_limit() -> None:
+    assert adapted(4, 4, 4) == 8  # what the source has
+    assert adapted(40, 40, 40) == 40
+    assert adapted(4, 7, 4) is None
+    assert adapted(4, 7, 4, state=("dedupe",)) == 8  # of state Spark adapts nothing

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
 from penstock.bench.compressed.thesis_time import UNITS, Scale, ThesisTime
+from penstock.core.facts import JoinTime, PoolFacts
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.core.model import (
@@ -67,6 +68,24 @@ def test_an_observation_in_thesis_time() -> None:
     assert seen.pools == {POOL: (Slot(id="0", cpu=0.9),)}
 
 
+def test_what_a_policy_is_told_in_thesis_time() -> None:
+    source = SourceSeen(name="t", most_rows=50.0, most_files=3.0)
+    query = QuerySeen(
+        batches=3, rows=100, busy_per_record=0.002, trigger=2.0, admission_limit=50.0,
+        sources=(source,),
+    )  # fmt: skip
+    facts = PoolFacts(
+        cores=4.0, minimum=1, maximum=8, join=JoinTime(seconds=5.0, origin="measured")
+    )
+    seen = SCALE.view(snapshot(queries={"q": query}, facts={POOL: facts}))
+    q = seen.queries["q"]
+    assert (q.trigger, q.admission_limit) == (40.0, 100_000.0)
+    assert q.busy_per_record == pytest.approx(0.002 / 100)
+    assert (q.sources[0].most_rows, q.sources[0].most_files) == (100_000.0, 3.0)
+    longer = JoinTime(seconds=100.0, origin="measured")
+    assert seen.facts == {POOL: dataclasses.replace(facts, join=longer)}
+
+
 RATES = st.floats(0.001, 1e6)
 
 
@@ -98,17 +117,22 @@ PLAIN = {
             "free_nodes",
             "rescales",
             "queries",
+            "facts",
         ),
         *("rtt", "prices"),  # a network is as slow as it is, whatever the load is taken for
         *("groups", "execution"),
+        *("unmeasured", "findings"),  # for a person, who lives on the clock
     },
     OperatorSeen: {"parallelism", "busy", "idle", "backpressured", "cpu", "buffer", "arrivals"},
     Rescale: {"pool", "before", "after"},
     QuerySeen: {
         *("batches", "state_rows", "state_bytes", "skew", "busy", "backpressured"),
         *("tasks", "tasks_ended"),
+        *("trigger_kind", "held_slots"),
     },
-    SourceSeen: {"name"},
+    SourceSeen: {"name", "most_files", "most_bytes"},
+    PoolFacts: {"cores", "minimum", "maximum"},
+    JoinTime: {"origin"},
 }
 
 

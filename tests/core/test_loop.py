@@ -23,6 +23,7 @@ from penstock.core.model import (
     QuerySeen,
     Slot,
     Snapshot,
+    SourceSeen,
 )
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.core.sanity import believable
@@ -171,6 +172,18 @@ def test_slots_are_believed_one_by_one(slot: Slot, good: bool) -> None:
     assert (notes == ()) is good
     assert believed.pools["all"][0] == seen.pools["all"][0]
     assert believed.pools["all"][1] == (slot if good else Slot(id="1"))
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, 1e300])
+@pytest.mark.parametrize("field", ["lag", "lag_seconds", "partitions"])
+def test_sources_that_cannot_be_true_are_not_shown(field: str, bad: float) -> None:
+    value: Any = {"t-0": bad} if field == "partitions" else bad
+    good = QuerySeen(batches=1, rows=1, lag=5.0, sources=(SourceSeen(name="t", lag=5.0),))
+    broken = replace(good, sources=(replace(good.sources[0], **{field: value}),))
+    seen = replace(healthy(), queries={"good": good, "broken": broken})
+    believed, notes = believable(seen)
+    assert believed.queries == {"good": good, "broken": replace(good, sources=())}
+    assert [note.split(" = ")[0] for note in notes] == ["broken: sources"]
 
 
 def test_an_infinite_need_is_not_a_need() -> None:

@@ -41,3 +41,19 @@ def test_order_is_topological_for_a_join() -> None:
     )
     assert p.order[-1] == "join"
     assert set(p.sources) == {"left", "right"}
+
+
+@pytest.mark.parametrize(
+    ("cores", "useful"), [(1, 11), (2, 6), (4, 3), (8, 2), (16, 1), (2.5, 5), (11.0, 1)]
+)
+def test_slots_of_several_cores_work_on_as_many_partitions(cores: float, useful: int) -> None:
+    two = Pipeline(
+        operators=ops("a", "b", "c", a=4, b=8, c=3), edges=[("a", "b")], slot_tasks={"p": cores}
+    )
+    assert two.useful_slots("p") == useful
+
+
+@pytest.mark.parametrize("cores", [0, -4, 0.5, float("nan"), float("inf")])
+def test_slots_of_less_than_one_task_are_refused(cores: float) -> None:
+    with pytest.raises(InputError, match="slot_tasks"):
+        Pipeline(operators=ops("a"), slot_tasks={"p": cores})

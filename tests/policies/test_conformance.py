@@ -18,9 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.codec import to_json
+from penstock.core.facts import JoinTime, PoolFacts
 from penstock.core.guards import Guards
 from penstock.core.loop import State, plan
-from penstock.core.model import OperatorSeen, Rescale, Slot, Snapshot
+from penstock.core.model import OperatorSeen, QuerySeen, Rescale, Slot, Snapshot, SourceSeen
 from penstock.core.ports import Policy
 from penstock.policies import DS2, POLICIES, create, name_of, parameters_of
 from tests.fakes.scenarios import healthy, with_all
@@ -229,6 +230,66 @@ def test_one_unbelievable_metric_never_causes_an_action(
     assert decided(bad) == decided(None)
     if field in ("cpu", "service_rate"):
         assert decided(0.0) == decided(None)
+
+
+BAD = [None, -5.0, math.nan, math.inf, 1e300]
+TOLD = ("cost_fixed", "cost_per_record", "busy_per_record", "trigger", "admission_limit")
+
+
+def told(**fields: Any) -> Snapshot:
+    """A query in micro-batches with all that a policy may be told of it, or some of that."""
+    known: dict[str, Any] = {
+        "cost_fixed": 0.4, "cost_per_record": 1e-3, "busy_per_record": 1.4e-3,
+        "trigger": 1.0, "admission_limit": 2000.0,
+    } | {k: v for k, v in fields.items() if k in TOLD}  # fmt: skip
+    query = QuerySeen(
+        batches=15, rows=15_000, batch_duration=0.9, batch_interval=1.0, offered_rate=1000.0,
+        processed_rate=1000.0, lag=10.0, lag_seconds=0.01, busy=0.6,
+        sources=(SourceSeen(name="s", lag=10.0, most_rows=fields.get("most_rows", 2000.0)),),
+        **known,
+    )  # fmt: skip
+    seen = replace(healthy(shared=True), queries={"q": query}, execution="micro-batch")
+    cold = fields.get("cold", False)
+    pools = {"all": tuple(replace(slot, cold=cold) for slot in seen.pools["all"])}
+    join = JoinTime(seconds=fields.get("join", 10.0), origin="assumed")
+    facts = PoolFacts(
+        cores=fields.get("cores", 1.0), minimum=fields.get("minimum", 1), maximum=80,
+        join=None if fields.get("join", 10.0) is None else join,
+    )  # fmt: skip
+    return replace(seen, pools=pools, facts={"all": facts} if fields.get("facts", True) else {})
+
+
+def slots_decided(policy: Policy, seen: Snapshot) -> dict[str, int]:
+    decision, _ = plan(policy, Guards(), seen, State(memory=policy.start(7)))
+    assert "policy-raised" not in decision.faults, decision.explain()
+    return {p: c.slots for p, c in decision.changes.items()}
+
+
+@every_policy
+@given(
+    field=st.sampled_from([*TOLD, "most_rows", "cores", "minimum", "join"]),
+    bad=st.sampled_from(BAD),
+)
+def test_what_is_told_wrongly_or_by_half_causes_no_action(
+    policy: Policy, field: str, bad: float | None
+) -> None:
+    """Whatever is decided with a figure that cannot be true is decided too without that figure."""
+    assert slots_decided(policy, told(**{field: bad})) == slots_decided(
+        policy, told(**{field: None})
+    )
+
+
+@every_policy
+def test_where_nothing_is_told_nothing_is_done_for_it(policy: Policy) -> None:
+    """A snapshot of 0.1 has none of it; no policy acts because it is missing."""
+    blank: dict[str, Any] = dict.fromkeys(TOLD) | {"most_rows": None, "facts": False}
+    without = slots_decided(policy, told(**blank))
+    assert without in ({}, slots_decided(policy, told()))
+
+
+@every_policy
+def test_cold_slots_alone_are_no_reason_to_act(policy: Policy) -> None:
+    assert slots_decided(policy, told(cold=True)) in ({}, slots_decided(policy, told()))
 
 
 @every_policy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -68,3 +69,17 @@ def test_the_target_is_checked() -> None:
     for target in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InputError, match="target"):
             Drs(target=target)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+def test_slots_of_several_cores_are_as_many_servers(cores: int) -> None:
+    """Servers of 100 records/s each, on one slot of 8 cores or on eight of 1."""
+    one = with_all(healthy(shared=True), offered_rate=1000.0, service_rate=100.0)
+    wide = with_all(one, service_rate=100.0 * cores)
+    wide = replace(wide, pipeline=replace(wide.pipeline, slot_tasks={"all": cores}))
+    for target in (1.0, 0.04):
+        servers, _ = Drs(target=target).decide(one, None)
+        slots, _ = Drs(target=target).decide(wide, None)
+        assert {name: n.slots * cores for name, n in slots.needs.items()} == {
+            name: n.slots for name, n in servers.needs.items()
+        }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -36,6 +37,11 @@ def seen_under(times: np.ndarray, seconds: float = 300.0) -> Snapshot:
     engine = TupleEngine(log_analysis(INTERVAL), times, seed=1)
     engine.advance(seconds)
     return engine.observe()
+
+
+@cache  # nobody can change a snapshot
+def seen_under_bursts() -> Snapshot:
+    return seen_under(times_of())
 
 
 def with_arrivals(seen: Snapshot, arrivals: Arrivals | None) -> Snapshot:
@@ -104,7 +110,7 @@ def test_a_step_that_gains_little_is_taken_back() -> None:
 
 
 def test_bursts_need_more_cpu_than_models_without_them_think() -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     with_bursts = shares(Mead(target=0.1), seen)
     without = shares(MeadMg1(target=0.1), seen)
     assert with_bursts["matcher"] is not None and without["matcher"] is not None
@@ -120,7 +126,7 @@ def test_all_models_agree_where_there_are_no_bursts() -> None:
 
 @pytest.mark.parametrize("kind", [Mead, MeadMg1])
 def test_tighter_targets_never_get_less(kind: Callable[..., Mead]) -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     for percentile in (0.0, 0.95):
         totals = [
             sum(v or 0 for v in shares(kind(target=t, percentile=percentile), seen).values())
@@ -130,7 +136,7 @@ def test_tighter_targets_never_get_less(kind: Callable[..., Mead]) -> None:
 
 
 def test_a_percentile_is_harder_than_the_mean() -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     mean = sum(v or 0 for v in shares(Mead(target=0.2), seen).values())
     p95 = sum(v or 0 for v in shares(Mead(target=0.2, percentile=0.95), seen).values())
     assert p95 >= mean
@@ -151,7 +157,7 @@ def test_a_percentile_is_harder_than_the_mean() -> None:
 def test_arrivals_that_say_nothing_mean_full_cpu(
     kind: Callable[..., Mead], values: list[float] | None, said: str
 ) -> None:
-    seen = with_arrivals(seen_under(times_of()), None if values is None else Arrivals(values))
+    seen = with_arrivals(seen_under_bursts(), None if values is None else Arrivals(values))
     proposal, _ = kind(target=0.3).decide(seen, kind(target=0.3).start(0))
     assert proposal.reason.startswith("full CPU: ") and said in proposal.reason
     assert {need.cpu_share for need in proposal.needs.values()} == {1.0}
@@ -160,7 +166,7 @@ def test_arrivals_that_say_nothing_mean_full_cpu(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_overload_means_full_cpu_and_a_slot_more(kind: Callable[..., Mead]) -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     flood = Arrivals(np.random.default_rng(0).exponential(INTERVAL / 4, 5_000))
     proposal, _ = kind(target=0.3).decide(with_arrivals(seen, flood), kind(target=0.3).start(0))
     assert proposal.needs["matcher"].cpu_share == 1.0 and proposal.needs["matcher"].slots == 2.0
@@ -168,7 +174,7 @@ def test_overload_means_full_cpu_and_a_slot_more(kind: Callable[..., Mead]) -> N
 
 
 def test_demands_that_are_not_known_mean_full_cpu() -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     blind = replace(
         seen,
         operators={
@@ -185,7 +191,7 @@ def test_demands_that_are_not_known_mean_full_cpu() -> None:
 
 
 def test_one_level_down_at_a_time() -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     policy = Mead(target=5.0, gradual=True)
     proposal, _ = policy.decide(seen, policy.start(0))
     assert {need.cpu_share for need in proposal.needs.values()} == {0.85}
@@ -205,7 +211,7 @@ def test_it_meets_its_target_where_m_g_1_does_not() -> None:
 
 
 def test_the_threshold_policy() -> None:
-    seen = seen_under(times_of())
+    seen = seen_under_bursts()
     loads = {"parser": 0.75, "counter": 0.6, "matcher": 0.3}
     operators = {
         name: replace(o, cpu=loads.get(name)) if name in loads else o

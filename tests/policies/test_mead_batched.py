@@ -158,6 +158,7 @@ def test_an_arrival_can_stand_for_many_records() -> None:
         (seen_with(Arrivals(np.full(5000, 0.01))), "all 5000 times"),
         (seen_with(Arrivals(EVEN[:10])), "are needed"),
         (seen_with(Arrivals(EVEN), cost_per_record=None), "not known yet"),
+        (seen_with(Arrivals(EVEN), cost_fixed=None), "not known yet"),
         (seen_with(Arrivals(EVEN), batches=0, rows=0), "not known yet"),
         (replace(seen_with(Arrivals(EVEN)), queries={
             "a": QuerySeen(batches=1, rows=1), "b": QuerySeen(batches=1, rows=1),
@@ -171,6 +172,18 @@ def test_without_what_it_needs_it_gives_full_cpu_and_says_why(
     assert proposal.pool_needs[POOL].cpu_share == 1.0
     assert proposal.pool_needs[POOL].slots == 1.0
     assert proposal.reason.startswith("full CPU: ") and why in proposal.reason
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_costs_that_cannot_be_told_apart_count_as_the_records(name: str) -> None:
+    """0.1 s + 1 ms of each of 150 records are 0.25 s ÷ 150 a record."""
+    ratio = seen_with(
+        Arrivals(EVEN), cost_fixed=None, cost_per_record=None, busy_per_record=0.25 / 150
+    )
+    same = seen_with(Arrivals(EVEN), cost_fixed=0.0, cost_per_record=0.25 / 150)
+    assert decided(create(name), ratio) == decided(create(name), same)
+    known = seen_with(Arrivals(EVEN), busy_per_record=0.25 / 150)
+    assert decided(create(name), known) == decided(create(name), seen_with(Arrivals(EVEN)))
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -106,7 +106,15 @@ def stage_document(s: Stage) -> dict[str, Any]:
         "inputRecords": s.input_records, "shuffleReadRecords": s.read_records,
         "shuffleWriteRecords": s.write_records,
         "description": f"{s.run_id}\nrunId = {s.run_id}\nbatch = {s.batch}",
+        "submissionTime": clock(s.submitted), "completionTime": clock(s.ended),
     }  # fmt: skip
+
+
+def clock(seconds: float | None) -> str:
+    """A moment of the simulation as Spark writes it, to the millisecond."""
+    assert seconds is not None
+    text = datetime.fromtimestamp(START + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return f"{text[:-3]}GMT"
 
 
 def task_document(t: Task) -> dict[str, Any]:
@@ -115,13 +123,10 @@ def task_document(t: Task) -> dict[str, Any]:
 
 
 def executor_document(e: Executor) -> dict[str, Any]:
-    def at(seconds: float) -> str:
-        return datetime.fromtimestamp(START + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fGMT")
-
-    gone = {} if e.removed is None else {"removeTime": at(e.removed)}
+    gone = {} if e.removed is None else {"removeTime": clock(e.removed)}
     return {
         "id": e.id, "hostPort": f"{e.host}:1", "totalCores": e.cores, "isActive": e.alive,
-        "addTime": at(e.added), "totalDuration": round(e.task_seconds * 1e3),
+        "addTime": clock(e.added), "totalDuration": round(e.task_seconds * 1e3),
         "completedTasks": e.completed_tasks, "activeTasks": e.active_tasks, **gone,
     }  # fmt: skip
 
@@ -147,9 +152,13 @@ def both(
 
 
 def comparable(seen: Snapshot, start: float) -> Any:
-    """Without CPU: a Spark engine measures it only on executors of its own."""
+    """Without CPU: a Spark engine measures it only on executors of its own.
+
+    And without what a running query is asked for, which is not pretended here.
+    """
     document = to_json(seen)
     document["time"] -= start
+    document.pop("findings", None)
     for rescale in document.get("rescales", ()):
         rescale["time"] -= start
     for o in document["operators"].values():
@@ -157,6 +166,13 @@ def comparable(seen: Snapshot, start: float) -> Any:
     for slot in document["pools"][POOL]:
         slot.pop("cpu", None)
         slot.pop("node", None)
+    for query in document["queries"].values():
+        query.pop("trigger", None)
+        query.pop("admission_limit", None)
+        for source in query["sources"]:
+            source.pop("most_rows", None)
+    if document["facts"][POOL]["join"]["origin"] == "assumed":
+        del document["facts"][POOL]["join"]
     return document
 
 

@@ -71,3 +71,23 @@ def test_another_quota_counts_from_when_it_was_set(clock: list[float]) -> None:
     cluster.quota = 0.4  # a policy sets it right after a look
     later(cluster, clock, used=2.0)
     assert meter.used("app", ONE) == {"1": pytest.approx(0.5)}
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+def test_of_several_cores_without_limits_all_of_them_are_allowed(
+    clock: list[float], cores: int
+) -> None:
+    cluster = Cluster(limited=False, share=None)
+    meter = CpuMeter(cluster)
+    meter.used("app", {"1": cores})
+    later(cluster, clock, used=6.0 * cores)
+    assert meter.used("app", {"1": cores}) == {"1": pytest.approx(0.6)}
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4, 8])
+def test_a_quota_is_of_the_whole_executor(clock: list[float], cores: int) -> None:
+    cluster = Cluster(share=0.5)
+    meter = CpuMeter(cluster)
+    meter.used("app", {"1": cores})
+    later(cluster, clock, used=4.0)
+    assert meter.used("app", {"1": cores}) == {"1": pytest.approx(0.8)}

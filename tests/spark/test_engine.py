@@ -146,8 +146,41 @@ def test_a_stage_that_went_on_after_it_was_read_is_read_again(
 def _busy(seen: Snapshot) -> float:
     """Busy executor-seconds of the window of the only query."""
     (query,) = seen.queries.values()
-    assert query.cost_per_record is not None
-    return query.cost_per_record * query.rows
+    assert query.busy_per_record is not None
+    return query.busy_per_record * query.rows
+
+
+@pytest.mark.parametrize(("cores", "at_once"), [(1, 1), (2, 2), (4, 4), (8, 8), (8, 2)])
+def test_executors_of_several_cores(
+    engine: SparkEngine, session: Session, driver: FakeDriver, cores: int, at_once: int
+) -> None:
+    """The last case: ``spark.task.cpus`` is 4."""
+    driver.executors = [{**e, "totalCores": cores, "maxTasks": at_once} for e in driver.executors]
+    watched(engine)
+    for i in range(3):
+        session.batch("one", i)
+    seen = engine.observe()
+    assert seen.facts["executors"].cores == cores
+    assert seen.pipeline.slot_tasks.get("executors", 1) == at_once
+    assert seen.pipeline.useful_slots("executors") == -(-2 // at_once)
+    # Two stages a batch, each of 346 + 29 − 5 ms in tasks.
+    batches = seen.queries["one"].batches
+    assert _busy(seen) == pytest.approx(batches * 2 * 0.370 / at_once)
+
+
+def test_what_a_policy_is_told_of_a_pool(
+    engine: SparkEngine, session: Session, driver: FakeDriver
+) -> None:
+    executor = driver.executors[1]
+    driver.executors = [driver.executors[0], executor, {**executor, "id": "4", "totalDuration": 90}]
+    watched(engine)
+    session.batch("one", 0)
+    session.batch("one", 1)
+    seen = engine.observe()
+    assert {slot.id: slot.cold for slot in seen.pools["executors"]} == {"3": False, "4": True}
+    join = seen.facts["executors"].join
+    assert join is not None and join.origin == "assumed"
+    assert seen.queries["one"].trigger is None  # nobody was asked
 
 
 def test_a_query_that_has_ended_is_gone_and_one_of_its_name_begins_anew(
@@ -242,7 +275,7 @@ def test_a_cpu_share_is_set_at_once_and_work_counts_as_at_full_cpu(session: Sess
         session.batch("q", i)
     after = engine.observe()
     assert {slot.cpu_share for slot in after.pools["executors"]} == {0.5}
-    half, full = after.queries["q"].cost_per_record, before.queries["q"].cost_per_record
+    half, full = after.queries["q"].busy_per_record, before.queries["q"].busy_per_record
     assert half is not None and full is not None and half < full
     engine.detach()
 
@@ -279,3 +312,53 @@ def test_after_evictions_decisions_come_again_at_the_second_look(
     session.next_stage = first + 2
     session.batch("one", 2)
     assert engine.observe().queries["one"].batches >= 1
+
+
+def query(run: str, *, id: str = "") -> SimpleNamespace:
+    """An active query that tells nothing but that it runs."""
+    return SimpleNamespace(runId=run, name=run, id=id or run)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The engine's time, which stands still until it is moved."""
+    now = SimpleNamespace(time=time.time())
+    monkeypatch.setattr("penstock.spark.engine.time.time", lambda: now.time)
+    return now
+
+
+def test_a_session_without_a_query_is_a_finding_after_a_minute(
+    engine: SparkEngine, session: Session, clock: SimpleNamespace
+) -> None:
+    found = []
+    for seconds in (0.0, 59.0, 2.0):
+        clock.time += seconds
+        with pytest.raises(NotReady) as told:
+            engine.observe()
+        found.append([(f.kind, f.seconds) for f in told.value.findings])
+    assert found == [[], [], [("no-query", 61.0)]]
+    session.active = [query("one")]
+    with pytest.raises(NotReady) as told:
+        engine.observe()
+    assert told.value.findings == ()
+
+
+def test_a_query_of_which_nothing_is_known_is_named_for_a_minute(
+    engine: SparkEngine, session: Session, clock: SimpleNamespace
+) -> None:
+    session.active = [query("one"), query("new")]
+    watched(engine)
+    session.batch("one", 0)
+    assert engine.observe().unmeasured == ("new",)
+    clock.time += 61.0
+    assert engine.observe().unmeasured == ()
+
+
+def test_a_query_that_is_started_again_is_a_finding(engine: SparkEngine, session: Session) -> None:
+    session.active = [query("one"), query("first", id="same")]
+    watched(engine)
+    session.batch("one", 0)
+    assert engine.observe().findings == ()
+    session.active[1] = query("second", id="same")
+    (found,) = engine.observe().findings
+    assert (found.kind, found.query) == ("restarted", "second")

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from penstock.batches.snapshot import query_window
-from penstock.batches.values import Batch
+from penstock.batches.values import Batch, Source
 from penstock.core.codec import from_json, to_json
 from penstock.core.loop import Decision
 from penstock.core.model import OperatorSeen, Proposal, QuerySeen, Slot, Snapshot, SourceSeen
@@ -38,6 +40,27 @@ def test_what_waits_is_told_by_source_and_partition() -> None:
     (source,) = seen.seen.sources
     assert (source.name, source.lag) == ("KafkaV2[Subscribe[t]]", seen.seen.lag)
     assert source.partitions == {"t-0": 7, "t-1": 1000}  # what it never took from is not known
+
+
+def test_each_source_says_how_long_its_oldest_record_waits() -> None:
+    """The first left 30 of 50 that came in 10 s, the second nothing."""
+
+    def at(number: int, came: int, took: int) -> Batch:
+        first = Source(rows=20, available=came, taken=took, name="behind")
+        second = Source(rows=20, available=took, taken=took, name="prompt")
+        return Batch(
+            query="q", run_id="0a", id=number, start=10.0 * number, duration=5.0, rows=40,
+            sources=(first, second),
+        )  # fmt: skip
+
+    batches = [at(1, 20, 20), at(2, 70, 40)]
+    seen = query_window(batches, [], now=25.0, window=100.0, cores=1)
+    assert seen is not None
+    behind, prompt = seen.seen.sources
+    assert behind.lag == 30.0
+    assert behind.lag_seconds == pytest.approx(6.0)
+    assert (prompt.lag, prompt.lag_seconds) == (0.0, 0.0)
+    assert seen.seen.lag_seconds == behind.lag_seconds
 
 
 def test_of_many_partitions_those_with_most_waiting_are_kept() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.core.codec import to_json
 from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.facts import JoinTime, PoolFacts
 from penstock.core.model import (
     Change,
     OperatorSeen,
@@ -99,6 +100,18 @@ def test_each_application_is_one_operator_on_its_own_pool() -> None:
     assert seen.operators["map"].arrival_rate == 100.0
     assert seen.age == 3.0  # the answer is a second old, and its newest batch was two seconds old
     assert set(seen.queries) == {"source", "map", "sink"}
+
+
+def test_what_is_known_of_each_pool_is_told_under_its_name() -> None:
+    """The application of the second operator has executors of four cores."""
+    part = application((100.0, 50.0))
+    assert part.seen is not None
+    wide = replace(part.seen.pipeline, slot_tasks={"executors": 4.0})
+    facts = PoolFacts(cores=4.0, join=JoinTime(seconds=3.0, origin="measured"))
+    told = replace(part.seen, pipeline=wide, facts={"executors": facts})
+    seen = merged(CHAIN, parts(map=replace(part, seen=told)), now=100.0)
+    assert seen.facts == {"map": facts}
+    assert seen.pipeline == replace(CHAIN, slot_tasks={"map": 4.0})
 
 
 def test_only_the_first_operators_are_offered_a_load() -> None:

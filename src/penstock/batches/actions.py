@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from penstock.batches.values import Executor
+from penstock.core.facts import JoinTime
 from penstock.core.model import Rescale
 
 log = logging.getLogger("penstock")
@@ -137,6 +139,14 @@ class ActionLog:
             else c
             for c in self.past
         ]
+
+
+def join_time(past: Sequence[Rescale], assumed: float | None) -> JoinTime | None:
+    """How long new executors take to be there: the median of past growths, else what is assumed."""
+    took = [r.registered for r in past if r.after > r.before and r.registered is not None]
+    if took:
+        return JoinTime(seconds=median(took), origin="measured")
+    return None if assumed is None else JoinTime(seconds=assumed, origin="assumed")
 
 
 def victims(alive: Sequence[Executor], count: int, named: Sequence[str] = ()) -> list[str]:

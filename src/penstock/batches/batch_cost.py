@@ -43,19 +43,25 @@ class Cost:
         return self.fixed + self.per_record * records
 
 
-def fit(records: Sequence[float], busy: Sequence[float]) -> Cost | None:
+def fit(
+    records: Sequence[float], busy: Sequence[float], weights: Sequence[float] | None = None
+) -> Cost | None:
     """The cost of batches, given oldest first; ``None`` if they do not tell the two apart.
 
     Weighted least squares over the last 50: a batch counts half after 15 more, and less the
-    further it lies off the line (Huber's weights), so that a batch that met a cold executor or a
-    collection does not turn it. Neither number is negative.
+    further it lies off the line (Huber's weights), so that a batch that met a collection does not
+    turn it. ``weights`` of their own, above 0: less for those on cold executors. Neither number is
+    negative.
     """
     n = np.asarray(records[-HISTORY:], dtype=float)
     y = np.asarray(busy[-HISTORY:], dtype=float)
     if len(n) < LEAST_BATCHES or not n.sum() > 0 or not y.sum() > 0:
         return None
     least = 1e-6 * float(y.sum()) / len(y)
-    recent = weight = _recency(len(n))
+    recent = _recency(len(n))
+    if weights is not None:
+        recent = recent * np.asarray(weights[-HISTORY:], dtype=float)
+    weight = recent
     for _ in range(ROUNDS):
         found = _line(n, y, weight)
         if found is None:

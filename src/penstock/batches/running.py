@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.batches.values import Batch, Source, Stage, total_count
+from penstock.batches.values import Admission, Batch, Source, Stage, total_count
+from penstock.core.findings import TriggerKind
 
 ALIKE = 2.0  # offsets count records if they say at most so many times what was read, or less
 LONG_ENOUGH = 10.0  # seconds between batches that are good enough for a query without a trigger
@@ -39,6 +40,10 @@ class Underway:
     newest: records that each source has by now, from its beginning; ``None`` where it is not known
     rates: records/s that came to each source lately; ``None`` where it is not known
     trigger: seconds between batches as the query was told; 0 if one follows the other
+    limits: what a batch takes of each source at most; empty where that is not known
+    kind: when batches come
+    query_id: stays the same when the query is started again from its checkpoint
+    told: whether it tells of its batches; if not, only that it runs is known
     """
 
     query: str
@@ -47,6 +52,10 @@ class Underway:
     newest: tuple[int | None, ...] = ()
     rates: tuple[float | None, ...] = ()
     trigger: float | None = None
+    limits: tuple[Admission, ...] = ()
+    kind: TriggerKind | None = None
+    query_id: str = ""
+    told: bool = True
 
     def interval(self, seen: float | None) -> float | None:
         """Seconds between batches for which executors are to suffice; ``seen`` those between them.
@@ -105,7 +114,7 @@ def as_ended(
     stages_of: Mapping[int, Sequence[Stage]],
     *,
     now: float,
-    cores: int,
+    cores: float,
 ) -> tuple[Batch, list[Stage]] | None:
     """The batch that runs as it will be at least, and its stages; ``None`` if nothing has begun.
 
@@ -122,7 +131,12 @@ def as_ended(
     rows = _rows(batch, known)
     last = next((b for b in reversed(earlier) if b.rows and stages_of.get(b.id)), None)
     if last is not None and rows:
-        known += _to_come(last, stages_of[last.id], known, rows / last.rows)
+        ran = sorted((s for s in stages_of[last.id] if s.tasks), key=_id)
+        known = [
+            s if b.done else _fed(s, at, known, ran)
+            for at, (s, b) in enumerate(zip(known, begun, strict=True))
+        ]
+        known += _to_come(ran, known, rows / last.rows)
     left = sum(s.busy for s in known) - sum(_so_far(s, now) for s in begun)
     sources = _sources(batch, rows, earlier[-1] if earlier else None)
     return (
@@ -131,7 +145,7 @@ def as_ended(
             run_id=underway.run_id,
             id=batch.id,
             start=batch.start,
-            duration=max(0.0, now - batch.start) + max(0.0, left) / max(1, cores),
+            duration=max(0.0, now - batch.start) + max(0.0, left) / max(1.0, cores),
             rows=rows,
             available=total_count([s.available for s in sources]),
             taken=total_count([s.taken for s in sources]),
@@ -185,20 +199,33 @@ def _rows(batch: RunningBatch, stages: Sequence[Stage]) -> int:
     return read if too_few or too_many else planned
 
 
-def _to_come(
-    last: Batch, stages: Sequence[Stage], known: Sequence[Stage], ratio: float
-) -> list[Stage]:
-    """The stages that the last batch had and this one has not begun.
+def _fed(stage: Stage, at: int, known: Sequence[Stage], ran: Sequence[Stage]) -> Stage:
+    """A stage that runs, number ``at`` of its batch, with the records that are there for it.
+
+    Spark counts the records of a task when it ends, or every ten seconds; the time that it takes
+    is known at once. Together they would make a stage slow that has only begun. What the stages
+    before it wrote is known, and how much of that was read in the last batch, which ``ran``.
+    """
+    wrote = sum(s.write_records for s in ran[:at])
+    if at >= len(ran) or not wrote:
+        return stage
+    there = sum(s.write_records for s in known[:at]) * ran[at].read_records / wrote
+    return replace(stage, read_records=max(stage.read_records, round(there)))
+
+
+def _to_come(ran: Sequence[Stage], known: Sequence[Stage], ratio: float) -> list[Stage]:
+    """The stages that the last batch ``ran`` and this one has not begun.
 
     Records in proportion to its rows; more of them need not cost more.
     """
     cost = min(1.0, ratio)
-    ran = sorted((s for s in stages if s.tasks), key=_id)
     newest = max(s.id for s in known)
     return [
         replace(
             stage,
             id=newest + number,
+            submitted=None,
+            ended=None,
             run_time=stage.run_time * cost,
             cpu_time=stage.cpu_time * cost,
             fetch_wait=stage.fetch_wait * cost,

@@ -22,6 +22,10 @@ READABLE = {
     "symmetricHashJoin": "join",
     "dedupe": "deduplicate",
     "dedupeWithinWatermark": "deduplicate",
+    "StatefulStreamlineAggregate": "aggregate",
+    "transformWithStateExec": "transformWithState",
+    "transformWithStateInPandasExec": "transformWithState",
+    "transformWithStateInPySparkExec": "transformWithState",
 }
 
 
@@ -118,11 +122,16 @@ def names_of(roles: Sequence[Role], state: Sequence[str]) -> list[str]:
 def upstream_of(read: float, pending: Mapping[str, float]) -> tuple[str, ...]:
     """Which of the earlier stages a stage reads from, by what it read and what they wrote.
 
-    All that nobody has read yet, unless only some of them wrote as much.
+    All that nobody has read yet, unless only some of them wrote as much. What wrote nothing is the
+    end of a job of its own, where a batch has several.
 
     >>> upstream_of(10.0, {"read-1": 10.0, "read-2": 500.0})
     ('read-1',)
+    >>> upstream_of(10.0, {"read-2": 10.0, "stage-3": 0.0})
+    ('read-2',)
     """
+    if read:
+        pending = {name: wrote for name, wrote in pending.items() if wrote} or pending
     for size in range(len(pending), 0, -1) if len(pending) < 7 else ():
         for some in combinations(pending, size):
             if abs(sum(pending[name] for name in some) - read) <= SAME * read:

@@ -30,6 +30,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What one batch takes of a source at most; ``None`` where there is no such limit."""
+
+    rows: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """One micro-batch; seconds and records.
 
@@ -40,6 +49,8 @@ class Batch:
     state: its stateful operators, in the order of the flow, and the rows and bytes that they hold
         together
     written: rows that the sink took, ``None`` where it does not tell
+    phases: seconds that passed in each, by Spark's names (``addBatch``, ``walCommit``)
+    sink: what the query writes to, in Spark's words
     idle: it marks a moment at which the query had nothing to do; no batch ran
     """
 
@@ -57,6 +68,8 @@ class Batch:
     state_bytes: int = 0
     written: int | None = None
     idle: bool = False
+    phases: Mapping[str, float] = field(default_factory=dict, hash=False)
+    sink: str = ""
 
     @property
     def end(self) -> float:
@@ -92,7 +105,8 @@ class Stage:
     waiting for shuffle blocks. ``tasks`` are its partitions, 0 if it was skipped. Records are
     those of the partitions, each counted once; times are those of all attempts. ``attempt`` is the
     newest; ``failed`` whether that one failed, so that another may follow. Of a stage that runs,
-    ``completed`` of its tasks have ended and ``active`` run; ``submitted`` when it began.
+    ``completed`` of its tasks have ended and ``active`` run; ``submitted`` when it began and
+    ``ended`` when its last task did, of the newest attempt.
     """
 
     id: int
@@ -111,6 +125,7 @@ class Stage:
     completed: int = 0
     active: int = 0
     submitted: float | None = None
+    ended: float | None = None
 
     @property
     def busy(self) -> float:
@@ -135,7 +150,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """One executor, alive or gone; times are seconds since the epoch."""
+    """One executor, alive or gone; times are seconds since the epoch.
+
+    ``max_tasks`` that it works on at once: its cores, unless tasks take several
+    (``spark.task.cpus``); ``None``: as many as cores.
+    """
 
     id: str
     host: str
@@ -147,3 +166,24 @@ class Executor:
     completed_tasks: int
     active_tasks: int
     failed_tasks: int = 0
+    max_tasks: int | None = None
+
+    @property
+    def tasks_at_once(self) -> int:
+        """Tasks that it works on at once, at least 1."""
+        return max(1, self.max_tasks or self.cores)
+
+
+def tasks_at_once(executors: Sequence[Executor]) -> float:
+    """Tasks that an executor works on at once: the mean of those alive, or of all; 1 without any.
+
+    The mean, so that what all of them can do together is right where they differ.
+    """
+    here = [e for e in executors if e.alive] or executors
+    return sum(e.tasks_at_once for e in here) / len(here) if here else 1.0
+
+
+def cores_of(executors: Sequence[Executor]) -> float | None:
+    """Cores of an executor, the same way; ``None`` without any."""
+    here = [e for e in executors if e.alive] or executors
+    return sum(e.cores for e in here) / len(here) if here else None

@@ -15,24 +15,16 @@ from penstock.batches.batch_cost import HISTORY
 from penstock.batches.latency import Intake, intakes_of, latency_of
 from penstock.batches.partitions import PartitionLog, Partitions
 from penstock.batches.running import Underway, as_ended, tasks_of
+from penstock.batches.shares import Phase
 from penstock.batches.stage_work import BatchWork, Demand, Work, batch_work, total, works_of
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Batch, Source, Stage
+from penstock.batches.values import Admission, Batch, Source, Stage, total_count
+from penstock.batches.warmth import ColdShare
 from penstock.core.model import QuerySeen, SourceSeen
 
 MOST_PARTITIONS = 64  # of a source, whose lag is kept
 USUAL, LATE = 3, 1.2  # a batch is late that takes longer than so many times the mean of the last 3
 LEFT_BEHIND = 0.05  # of the rows of a batch; less came while it was being planned
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
-    """A batch, or the time between two: busy executor-seconds, and whether records waited."""
-
-    start: float
-    end: float
-    busy: float
-    waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +57,15 @@ def windows_of(
     *,
     now: float,
     window: float,
-    cores: int,
+    cores: float,
     slots: int = 1,
     underway: Mapping[str, Underway] | None = None,
+    cold: ColdShare | None = None,
 ) -> list[QueryWindow]:
     """The windows of the queries, by run id, that did something.
 
-    ``underway`` what each is at, if that is known · ``slots`` executors of ``cores`` each.
+    ``underway`` what each is at, if that is known · ``slots`` executors of ``cores`` each, or that
+    work on so many tasks at once · ``cold`` tells when executors were, if that is known.
     """
     at = underway or {}
     found = (
@@ -84,6 +78,7 @@ def windows_of(
             slots=slots,
             partitions=partitions.of(run_id),
             underway=at.get(run_id),
+            cold=cold,
         )
         for run_id in dict.fromkeys([*queries, *at])
     )
@@ -96,19 +91,22 @@ def query_window(
     *,
     now: float,
     window: float,
-    cores: int,
+    cores: float,
     slots: int = 1,
     partitions: Partitions | None = None,
     underway: Underway | None = None,
+    cold: ColdShare | None = None,
 ) -> QueryWindow | None:
     """The last batches of a query within a window; at least the last one. ``None`` if none.
 
     ``stages`` of these and of earlier batches, plain or by batch · ``partitions`` of the busiest
     stage, if they were read · ``underway`` what the query is at: a batch that is late counts as one
-    that ends as soon as it can.
+    that ends as soon as it can · ``cold`` tells when executors were: what batches cost then counts
+    little beside others.
     """
     by_batch = stages if isinstance(stages, Mapping) else _by_batch(stages)
     batches = _complete(batches, by_batch)
+    held = _held(underway, batches, by_batch, cores)
     running = None
     mine: Sequence[Stage] = ()
     if underway is not None and underway.batch is not None and _is_late(underway, batches, now):
@@ -141,33 +139,70 @@ def query_window(
         interval=interval,
         target=None if underway is None else underway.interval(interval),
     )
+    waited = [i.lag_seconds(rate) for i, rate in zip(intakes, rates, strict=True)]
     told = batches[-max(HISTORY, len(recent)) :]
-    whole = batch_work(told, by_batch, recent=len(recent), cores=cores)
+    shares = [] if cold is None else [cold(b.start, min(b.end, now)) for b in told]
+    whole = batch_work(told, by_batch, recent=len(recent), cores=cores, cold=shares)
     latency = latency_of([i.waits(first) for i in intakes])
     seen = _seen(recent, demand, whole, recent[-1].end - start)
     if running is not None and underway is not None:
         ended, known = tasks_of(mine)
         seen = replace(seen, running_for=now - running[0].start, tasks=known, tasks_ended=ended)
-    return QueryWindow(
+    found = QueryWindow(
         name=recent[-1].query,
         run_id=recent[-1].run_id,
         start=start,
         end=recent[-1].end,
         latency=latency.mean if latency else None,
-        works=works_of(told, by_batch, demand, recent=len(recent), cores=cores),
+        works=works_of(told, by_batch, demand, recent=len(recent), cores=cores, cold=shares),
         phases=_phases(before, recent, whole, intakes),
         seen=replace(
             seen,
             age=max(0.0, now - recent[-1].end),
-            lag_seconds=_lag_seconds(intakes, demand),
+            lag_seconds=_longest(waited) if demand.lag(None) is not None else None,
             latency_p50=latency.p50 if latency else None,
             latency_p95=latency.p95 if latency else None,
             latency_p99=latency.p99 if latency else None,
             skew=partitions.skew if partitions else None,
             partitions=partitions.seconds if partitions else None,
-            sources=_sources(recent[-1], demand),
+            sources=_sources(recent[-1], demand, waited),
+            trigger_kind=None if underway is None else underway.kind,
+            held_slots=held,
         ),
     )
+    return found if underway is None else told_of(found, underway.trigger, underway.limits)
+
+
+def told_of(
+    found: QueryWindow, trigger: float | None, limits: Sequence[Admission] = ()
+) -> QueryWindow:
+    """The window with what the query was told: its trigger, and what a batch takes at most."""
+    sources = found.seen.sources
+    if len(limits) != len(sources):
+        limits = ()
+    else:
+        sources = tuple(
+            replace(s, most_rows=most.rows, most_files=most.files, most_bytes=most.bytes)
+            for s, most in zip(sources, limits, strict=True)
+        )
+    rows = total_count([most.rows for most in limits])
+    seen = replace(found.seen, trigger=trigger, admission_limit=rows, sources=sources)
+    return replace(found, seen=seen)
+
+
+def _held(
+    underway: Underway | None,
+    batches: Sequence[Batch],
+    stages: Mapping[int, Sequence[Stage]],
+    cores: float,
+) -> float | None:
+    """Executors that the tasks of a real-time query hold: all stages of a batch run at once.
+
+    Only an ended batch tells them all; Spark shows those of a running one as they come.
+    """
+    if underway is None or underway.kind != "real-time" or not batches:
+        return None
+    return sum(s.tasks for s in stages.get(batches[-1].id, ())) / cores or None
 
 
 def _is_late(underway: Underway, batches: Sequence[Batch], now: float) -> bool:
@@ -231,19 +266,22 @@ def _seen(recent: Sequence[Batch], demand: Demand, whole: BatchWork, span: float
         state_rows=last.state_rows if last.state else None,
         state_bytes=last.state_bytes if last.state else None,
         cost_fixed=cost.fixed if cost else None,
-        cost_per_record=cost.per_record if cost else whole.recent_busy / rows if rows else None,
+        cost_per_record=cost.per_record if cost else None,
+        busy_per_record=whole.recent_busy / rows if rows else None,
     )
 
 
-def _sources(last: Batch, demand: Demand) -> tuple[SourceSeen, ...]:
-    """What waits where; not of sources whose offsets do not count records."""
+def _sources(last: Batch, demand: Demand, waited: Sequence[float | None]) -> tuple[SourceSeen, ...]:
+    """What waits where, and for how long; not of sources whose offsets do not count records."""
+    each = zip(last.inputs, demand.lags, waited, strict=True)
     return tuple(
         SourceSeen(
             name=source.name or f"source {number}",
             lag=lag,
+            lag_seconds=None if lag is None else seconds,
             partitions={} if lag is None else _most_waiting(source),
         )
-        for number, (source, lag) in enumerate(zip(last.inputs, demand.lags, strict=True), 1)
+        for number, (source, lag, seconds) in enumerate(each, 1)
     )
 
 
@@ -252,11 +290,9 @@ def _most_waiting(source: Source) -> dict[str, float]:
     return dict(sorted(ranked[:MOST_PARTITIONS]))
 
 
-def _lag_seconds(intakes: Sequence[Intake], demand: Demand) -> float | None:
-    """The lag in seconds of the source that is furthest behind; ``None`` unless all tell."""
-    waited = [i.lag_seconds(rate) for i, rate in zip(intakes, demand.rates, strict=True)]
-    known = [w for w in waited if w is not None]
-    return max(known) if known and demand.lag(None) is not None else None
+def _longest(waited: Sequence[float | None]) -> float | None:
+    """The lag in seconds of the source that is furthest behind; ``None`` unless one tells."""
+    return max((w for w in waited if w is not None), default=None)
 
 
 def _phases(

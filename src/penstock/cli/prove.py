@@ -63,6 +63,11 @@ def _soak_settings(hours: float, minutes: float | None) -> dict[str, Any]:
     return {"seconds": hours * 3600.0 if minutes is None else minutes * 60.0}
 
 
+def _examples_settings(only: str, **given: Any) -> dict[str, Any]:
+    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    return {**given, **({} if names == ("all",) else {"only": names})}
+
+
 PROOFS: Mapping[str, ProofCommand] = {
     "source": ProofCommand(
         help="How fast one slot reads Nexmark's events.",
@@ -81,6 +86,17 @@ PROOFS: Mapping[str, ProofCommand] = {
             "period": Option(default=5.0, help="Seconds between decisions."),
         },
         quick={"actions": 2},
+    ),
+    "bottleneck": ProofCommand(
+        help="Slow one of three operators; policies have to name it when they scale up.",
+        options={
+            "actions": Option(
+                kind=int, default=10, help="Scale-ups of each policy at each of three places."
+            ),
+            "period": Option(default=5.0, help="Seconds between decisions."),
+        },
+        quick={"actions": 2},
+        in_all=False,
     ),
     "overhead": ProofCommand(
         help="What being watched costs a query.",
@@ -136,6 +152,28 @@ PROOFS: Mapping[str, ProofCommand] = {
             "seed": Option(kind=int, default=0, help="Of the agents' draws."),
         },
         quick={"seconds": 90.0, "period": 12.0},
+        in_all=False,
+    ),
+    "examples": ProofCommand(
+        help="Scale Spark's own examples, unmodified; what is seen beside the truth.",
+        options={
+            "only": Option(
+                kind=str,
+                default="all",
+                help="windowed sessions sessionization kafka, several by comma, or all.",
+            ),
+            "period": Option(default=10.0, help="Seconds between decisions."),
+            "busy": Option(default=120.0, help="Seconds of the high load."),
+            "executors": Option(kind=int, default=4, help="Most executors."),
+            "done": Option(
+                kind=str | None,
+                default=None,
+                help="Folder of an earlier run, whose finished examples count.",
+                show_default="–",
+            ),
+        },
+        quick={"calm": 40.0, "settle": 60.0, "busy": 60.0, "after": 120.0},
+        settings=_examples_settings,
         in_all=False,
     ),
     "soak": ProofCommand(
@@ -197,7 +235,7 @@ def everything(
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
-    """All but bursts, agents and the soak, one after the other."""
+    """All but bottleneck, bursts, agents, examples and the soak, one after the other."""
     _run([_work(name, quick) for name in ALL], out, no_save, as_json)
 
 

@@ -15,7 +15,9 @@ A message gives the value, the bound it broke and the way out.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.core.findings import Finding
 
 
 class PenstockError(Exception):
@@ -41,7 +43,14 @@ class EngineError(PenstockError):
 
 
 class NotReady(EngineError):  # noqa: N818 (a state, not a fault)
-    """Nothing has been measured yet; ordinary at the start of a query."""
+    """Nothing has been measured yet; ordinary at the start of a query.
+
+    findings: what is known all the same
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
 
 
 class FrozenError(EngineError):

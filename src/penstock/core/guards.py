@@ -12,6 +12,7 @@ from math import ceil, isfinite
 from typing import Literal
 
 from penstock.core.errors import InputError
+from penstock.core.findings import ENDING, LONG_LIVED
 from penstock.core.model import Change, Need, Placement, Proposal, Snapshot, lag_seconds
 from penstock.core.quick import maker
 from penstock.core.sizing import need_of, shrunk
@@ -19,8 +20,18 @@ from penstock.core.sizing import need_of, shrunk
 __all__ = ["Blackout", "Effect", "GuardName", "Guards", "is_action"]
 
 Row = tuple[str, int, Need | None, int]  # pool, slots before, its need, slots planned
-Hold = Literal["in-flight", "blackout", "cool-down"]  # guards that cancel every change
-GuardName = Literal[Hold, "tolerance", "useful-parallelism", "step-limit", "drain", "bounds", "cap"]
+Hold = Literal["in-flight", "blackout", "cool-down", "real-time"]  # may cancel every change
+GuardName = Literal[
+    Hold,
+    "tolerance",
+    "useful-parallelism",
+    "step-limit",
+    "drain",
+    "backfill",
+    "unmeasured",
+    "bounds",
+    "cap",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +63,7 @@ class Guards:
     over_provisioning: factor on every need
     blackouts: daily times without actions
     drain: no scale-down while the lag is worth more seconds of input than this
-    useful: whether slots beyond the number of partitions are refused
+    useful: whether slots are refused beyond those that work on all partitions at once
     max_age: seconds after which a reading is stale
     sleep: whether the loop sleeps through the cool-down, as the thesis's does: no decision is
         made until more than ``cool_down`` seconds after the last action
@@ -120,9 +131,12 @@ class Guards:
             need = need_of(pool, members, proposal, seen)
             if need is None:
                 # The policy says nothing of this pool; only its bounds still hold.
-                slots = self._bounded(pool, before, useful, effects)
+                slots = before
             else:
                 slots = self._limited(pool, need.slots, before, useful, seen, effects)
+            if seen.queries or seen.unmeasured:
+                slots = self._kept(pool, slots, before, seen, effects)
+            slots = self._bounded(pool, slots, useful, effects)
             rows.append((pool, before, need, slots))
             total += slots
         if self.cap is not None and total > self.cap:
@@ -188,9 +202,9 @@ class Guards:
             if slots != before:
                 why = f"within {self.tolerance:.0%} of the present size"
                 effects.append(_effect("tolerance", pool, slots, before, why))
-            return self._bounded(pool, before, useful, effects)
+            return before
         if useful is not None and slots > useful and self.useful:
-            why = f"only {useful} partitions can be worked on at once"
+            why = _why_useful(useful, seen.pipeline.slot_tasks.get(pool, 1.0))
             effects.append(_effect("useful-parallelism", pool, slots, useful, why))
             slots = useful
         if slots > before:
@@ -200,7 +214,7 @@ class Guards:
                 slots = before + self.step_up
         elif slots < before:
             slots = self._lowered(pool, slots, before, seen, effects)
-        return self._bounded(pool, slots, useful, effects)
+        return slots
 
     def _lowered(
         self, pool: str, slots: int, before: int, seen: Snapshot, effects: list[Effect]
@@ -215,6 +229,27 @@ class Guards:
                 why = f"the backlog of {waiting:.0f} s of input drains first"
                 effects.append(_effect("drain", pool, slots, before, why))
                 slots = before
+        return slots
+
+    def _kept(
+        self, pool: str, slots: int, before: int, seen: Snapshot, effects: list[Effect]
+    ) -> int:
+        """Slots that are not taken from queries that would be harmed, or that no need counts."""
+        if slots < before:
+            ending = [name for name, q in seen.queries.items() if q.trigger_kind in ENDING]
+            if ending:
+                why = f"{ending[0]} works off a backlog and then ends"
+                effects.append(_effect("backfill", pool, slots, before, why))
+                slots = before
+            elif seen.unmeasured:
+                why = f"nothing is known yet of {', '.join(seen.unmeasured)}"
+                effects.append(_effect("unmeasured", pool, slots, before, why))
+                slots = before
+        least = _least_for_long_tasks(seen)
+        if least is not None and slots < least <= self.maximum:
+            why = f"{least} are held by tasks that live as long as their query"
+            effects.append(_effect("real-time", pool, slots, least, why))
+            slots = least
         return slots
 
     def _bounded(self, pool: str, slots: int, useful: int | None, effects: list[Effect]) -> int:
@@ -253,8 +288,28 @@ class Guards:
             return "in-flight"
         if self.blackouts and any(b.covers(seen.time) for b in self.blackouts):
             return "blackout"
+        if seen.queries and self._why_only_advice(seen):
+            return "real-time"
         if last_action is not None and seen.time - last_action < self.cool_down:
             return "cool-down"
+        return None
+
+    def _why_only_advice(self, seen: Snapshot) -> str | None:
+        """Why nothing may be done to queries with long-lived tasks, if so.
+
+        Spark fails such a query when it has fewer cores than tasks, so without knowing the number,
+        or without being allowed as many, every change is a risk.
+        """
+        long_lived = _long_lived(seen)
+        if not long_lived:
+            return None
+        names = ", ".join(long_lived)
+        least = _least_for_long_tasks(seen)
+        if least is None:
+            return f"only advice: how many slots the tasks of {names} hold is not known"
+        most = min(self.maximum, self.cap or self.maximum)
+        if least > most:
+            return f"only advice: {names} cannot run with fewer than {least}, at most {most}"
         return None
 
     def _why_held(self, hold: Hold, seen: Snapshot, last_action: float | None) -> str:
@@ -262,6 +317,8 @@ class Guards:
             return "the last action is still in flight"
         if hold == "blackout":
             return "no actions in this blackout window"
+        if hold == "real-time":
+            return self._why_only_advice(seen) or ""
         left = self.cool_down - (seen.time - (last_action or 0.0))
         return f"{left:.0f} s of the cool-down left"
 
@@ -304,6 +361,30 @@ def _fitting(place: Placement | None, growth: int) -> tuple[tuple[str, ...], tup
     if len(remove) > len(add_on) - growth:
         remove = remove[: max(0, len(add_on) - growth)]
     return add_on, remove
+
+
+def _why_useful(slots: int, tasks: float) -> str:
+    if tasks == 1:
+        return f"only {slots} partitions can be worked on at once"
+    return f"{slots} slots of {tasks:g} cores work on all partitions at once"
+
+
+def _long_lived(seen: Snapshot) -> list[str]:
+    return [name for name, q in seen.queries.items() if q.trigger_kind in LONG_LIVED]
+
+
+def _least_for_long_tasks(seen: Snapshot) -> int | None:
+    """Slots for all long-lived tasks, and one more for other queries; ``None`` if not known.
+
+    In a pipeline of several pools it is not known which of them holds the tasks.
+    """
+    long_lived = _long_lived(seen)
+    held = [seen.queries[name].held_slots for name in long_lived]
+    known = [h for h in held if h is not None]
+    if not known or len(known) < len(held) or len(seen.pipeline.pools) > 1:
+        return None
+    others = len(seen.queries) > len(long_lived) or bool(seen.unmeasured)
+    return ceil(sum(known) - 1e-9) + others
 
 
 def _effect(guard: GuardName, pool: str, before: float, after: float, why: str) -> Effect:

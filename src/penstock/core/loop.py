@@ -111,6 +111,8 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
     if seen.queries:
         seen, old = fresh(seen, guards.max_age)
         notes += old
+    if seen.facts:
+        seen = _with_limits(seen, guards)
     memory = state.memory
     faults: tuple[Fault, ...] = ()
     left = guards.asleep(seen.time, state.last_action) if guards.sleep else None
@@ -142,6 +144,15 @@ def plan(policy: Policy, guards: Guards, seen: Snapshot, state: State) -> tuple[
         faults=faults,
     )
     return decision, _state(memory=memory, last_seen=seen.time, last_action=state.last_action)
+
+
+def _with_limits(seen: Snapshot, guards: Guards) -> Snapshot:
+    """The snapshot with the limits that hold here; a replay may have others than the run had."""
+    least, most = guards.minimum, guards.maximum
+    if all(f.minimum == least and f.maximum == most for f in seen.facts.values()):
+        return seen
+    facts = {p: replace(f, minimum=least, maximum=most) for p, f in seen.facts.items()}
+    return replace(seen, facts=facts)
 
 
 def _failed(how: str, error: Exception) -> Proposal:

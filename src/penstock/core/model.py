@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.facts import PoolFacts
+from penstock.core.findings import Finding, TriggerKind
 from penstock.core.latency import LatencyMap
 from penstock.core.pipeline import Pipeline
 
@@ -56,13 +58,15 @@ class OperatorSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """One unit of parallelism: an executor of one core, a task slot.
+    """One unit of parallelism: an executor, a task slot.
 
     node: where it runs
     operator: whose it is, where it belongs to one alone
     cpu_share: share of a core it may use, relative to its nominal size
     cpu: share of that allowance it used
     load: share of the window in which it was working
+    cold: whether it is so new that its work still takes longer than it will (classes to load, code
+        to compile); always false where that is not known
     """
 
     id: str
@@ -71,6 +75,7 @@ class Slot:
     cpu_share: float = 1.0
     cpu: float | None = None
     load: float | None = None
+    cold: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +105,20 @@ class SourceSeen:
     """What waits at one source of a query.
 
     lag: records in all
+    lag_seconds: how long the oldest of them has waited
     partitions: records by partition, where the source has them and tells; of many those with
         most waiting (at most 64)
+    most_rows, most_files, most_bytes: what one batch takes of it at most; ``None`` where there is
+        no such limit, or where it is not known
     """
 
     name: str
     lag: float | None = None
+    lag_seconds: float | None = None
     partitions: Mapping[str, float] = field(default_factory=dict, hash=False)
+    most_rows: float | None = None
+    most_files: float | None = None
+    most_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +137,9 @@ class QuerySeen:
         committed in the window
     state_rows, state_bytes: state after the last batch
     cost_fixed, cost_per_record: c₀ and c₁; a batch of n records keeps executors busy for
-        c₀ + c₁·n seconds
+        c₀ + c₁·n seconds. Both or neither: ``None`` where batches do not tell them apart
+    busy_per_record: seconds that executors were busy in the window, over its rows; it holds both
+        costs, so that it depends on the size of the batches that ran
     skew: busy seconds of the busiest partition over the mean, of the busiest stage of the newest
         batch
     partitions: the busy seconds of that stage's partitions (at most 64)
@@ -134,6 +148,13 @@ class QuerySeen:
     age: seconds since the newest of these readings
     running_for: seconds that the batch has run that is counted before its end; ``None`` without one
     tasks, tasks_ended: of that batch, as far as its stages are known
+    trigger: seconds between batches as the query was told; 0 if one follows the other; ``None``
+        for other kinds of triggers, and where it is not known
+    admission_limit: records that a batch takes at most, of all sources; ``None`` where one of them
+        has no such limit, or where it is not known
+    trigger_kind: when its batches come
+    held_slots: slots that its long-lived tasks hold, all at once; with fewer it cannot run. Only of
+        queries with such tasks (real-time mode)
     """
 
     batches: int
@@ -152,6 +173,7 @@ class QuerySeen:
     state_bytes: int | None = None
     cost_fixed: float | None = None
     cost_per_record: float | None = None
+    busy_per_record: float | None = None
     skew: float | None = None
     partitions: tuple[float, ...] | None = None
     busy: float | None = None
@@ -161,6 +183,10 @@ class QuerySeen:
     running_for: float | None = None
     tasks: int | None = None
     tasks_ended: int | None = None
+    trigger: float | None = None
+    admission_limit: float | None = None
+    trigger_kind: TriggerKind | None = None
+    held_slots: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +209,10 @@ class Snapshot:
         seconds per second), in the order in which groups are dealt out to slots (at most 128)
     execution: what kind of it was seen: busy and idle shares mean something else where records
         wait for a batch
+    facts: what is known of each pool whatever it does, by name, where the engine tells
+    unmeasured: names of queries that run on the slots and of which nothing was measured: no need
+        counts them
+    findings: what the figures mean where more or fewer slots are not the answer
     """
 
     time: float
@@ -199,6 +229,9 @@ class Snapshot:
     prices: Mapping[str, float] = field(default_factory=dict)
     groups: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     execution: Execution = "continuous"
+    facts: Mapping[str, PoolFacts] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def slots(self, pool: str) -> int:
         """How many slots a pool has."""

@@ -17,7 +17,7 @@ class Operator:
     """One step of a pipeline.
 
     ``pool`` names the slots it runs on · ``selectivity`` records out per record in ·
-    ``partitions`` the most slots that can work on it at once (``None``: not known).
+    ``partitions`` the most tasks of it that can be worked on at once (``None``: not known).
     """
 
     pool: str
@@ -36,6 +36,9 @@ class Operator:
 class Pipeline:
     """Operators by name and the edges between them.
 
+    ``slot_tasks`` by pool, how many tasks one of its slots works on at once (the cores of an
+    executor; a mean where they differ), 1 where nothing is said.
+
     ``order`` is topological · ``sources`` have nothing upstream · ``pools`` in the order their
     first operator appears · ``shares`` every pool with its operators and its useful slots. All
     derived fields are computed once: they are read at every tick.
@@ -50,6 +53,7 @@ class Pipeline:
 
     operators: Mapping[str, Operator]
     edges: Sequence[tuple[str, str]] = ()
+    slot_tasks: Mapping[str, float] = field(default_factory=dict)
     order: tuple[str, ...] = field(init=False, repr=False, compare=False)
     upstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     downstream: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
@@ -71,6 +75,9 @@ class Pipeline:
                     raise unknown(f"operator in the edge {a} → {b}:", end, self.operators)
             up[b].append(a)
             down[a].append(b)
+        for pool, tasks in self.slot_tasks.items():
+            if not (math.isfinite(tasks) and tasks >= 1):
+                raise InputError(f"slot_tasks of {pool} = {tasks} must be a finite number ≥ 1")
         try:
             order = tuple(TopologicalSorter(up).static_order())
         except CycleError as error:
@@ -102,7 +109,8 @@ class Pipeline:
 
         Operators of one connected chain take turns on shared slots (Spark runs the stages of a
         query one after the other), so a chain is worth its widest operator. Separate chains
-        (several queries in one application) run side by side, so they add up.
+        (several queries in one application) run side by side, so they add up. A slot of several
+        cores works on as many partitions at once.
         """
         return self._useful[pool]
 
@@ -122,4 +130,4 @@ class Pipeline:
             if len(known) < len(widths):
                 return None
             total += max(known)
-        return total
+        return math.ceil(total / self.slot_tasks.get(pool, 1.0) - 1e-9)

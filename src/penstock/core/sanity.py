@@ -10,12 +10,16 @@ from __future__ import annotations
 import dataclasses
 import operator
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
-from penstock.core.model import OperatorSeen, QuerySeen, Slot, Snapshot
+from penstock.core.facts import PoolFacts
+from penstock.core.findings import TriggerKind
+from penstock.core.model import OperatorSeen, QuerySeen, Slot, Snapshot, SourceSeen
 
 MOST_RECORDS = 1e15  # more than any cluster moves in a second, or holds
 MOST_SHARE = 1.05  # shares of time may overshoot by clock jitter
+MOST_CORES = 1e5  # of one executor
+MOST_JOIN = 86400.0  # seconds that a new slot takes to be there: not a day
 MOST_CPU = 2.0  # a quota is enforced per 100 ms period, so short windows overshoot
 
 _BOUNDS = {
@@ -34,10 +38,11 @@ _BOUNDS = {
 _READ = operator.attrgetter(*_BOUNDS)
 _LIMITS = tuple(_BOUNDS.values())
 _SHARES = ("busy", "backpressured")
+_WORDS = {"trigger_kind": get_args(TriggerKind)}
 _OF_QUERY = {
     f.name: MOST_SHARE if f.name in _SHARES else MOST_RECORDS
     for f in dataclasses.fields(QuerySeen)
-    if f.default is None  # the others are always known
+    if f.default is None and f.name not in _WORDS  # the others are always known
 }
 _NEVER_ZERO = ("cpu", "service_rate")  # of something that runs: a zero is a broken reading
 
@@ -69,13 +74,25 @@ def believable(seen: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
         if doubtful := _doubtful_of_query(q):
             notes += [f"{name}: {f} = {getattr(q, f)} cannot be true, ignored" for f in doubtful]
             gone: dict[str, Any] = dict.fromkeys(doubtful)
+            if "sources" in gone:
+                gone["sources"] = ()
             q = dataclasses.replace(q, **gone)
+        if not all(map(_believable_limits, q.sources)):
+            notes.append(f"{name}: the limits of some sources cannot be true, ignored")
+            q = dataclasses.replace(q, sources=tuple(map(_without_limits, q.sources)))
         queries[name] = q
+    facts = {}
+    for pool, known in seen.facts.items():
+        if wrong_facts := _doubtful_facts(known):
+            notes.append(f"{pool}: {', '.join(wrong_facts)} cannot be true, ignored")
+            unknown: dict[str, Any] = dict.fromkeys(wrong_facts)
+            known = dataclasses.replace(known, **unknown)
+        facts[pool] = known
     groups = {name: values for name, values in seen.groups.items() if _believable_groups(values)}
     wrong = seen.groups.keys() - groups.keys()
     notes += [f"{name}: work by key group cannot be true, ignored" for name in sorted(wrong)]
     seen = dataclasses.replace(
-        seen, operators=operators, pools=pools, queries=queries, groups=groups
+        seen, operators=operators, pools=pools, queries=queries, groups=groups, facts=facts
     )
     return seen, tuple(notes)
 
@@ -169,7 +186,12 @@ def _all_believable(seen: Snapshot) -> bool:
                 return False
     if seen.groups and not all(map(_believable_groups, seen.groups.values())):
         return False
-    return not seen.queries or not any(map(_doubtful_of_query, seen.queries.values()))
+    if seen.facts and any(map(_doubtful_facts, seen.facts.values())):
+        return False
+    for query in seen.queries.values():
+        if _doubtful_of_query(query) or not all(map(_believable_limits, query.sources)):
+            return False
+    return True
 
 
 def _doubtful_of_query(query: QuerySeen) -> list[str]:
@@ -179,7 +201,45 @@ def _doubtful_of_query(query: QuerySeen) -> list[str]:
         values = value if isinstance(value, tuple) else (value,)
         if not all(_in(v, most) for v in values):
             doubtful.append(name)
+    for name, known in _WORDS.items():
+        value = getattr(query, name)
+        if value is not None and value not in known:
+            doubtful.append(name)
+    if not all(_believable_source(source) for source in query.sources):
+        doubtful.append("sources")
     return doubtful
+
+
+def _believable_source(source: SourceSeen) -> bool:
+    values = (source.lag, source.lag_seconds, *source.partitions.values())
+    return all(_in(value, MOST_RECORDS) for value in values)
+
+
+def _doubtful_facts(facts: PoolFacts) -> list[str]:
+    """Fields that cannot be true; limits that contradict each other both."""
+    doubtful = []
+    if facts.cores is not None and not 1 <= facts.cores <= MOST_CORES:
+        doubtful.append("cores")
+    least, most = facts.minimum, facts.maximum
+    if not (_in(least, MOST_RECORDS) and _in(most, MOST_RECORDS)) or (
+        least is not None and most is not None and least > most
+    ):
+        doubtful += ["minimum", "maximum"]
+    if facts.join is not None and not 0 <= facts.join.seconds <= MOST_JOIN:
+        doubtful.append("join")
+    return doubtful
+
+
+def _believable_limits(source: SourceSeen) -> bool:
+    return all(_in(v, MOST_RECORDS) for v in (source.most_rows, source.most_files)) and _in(
+        source.most_bytes, MOST_RECORDS
+    )
+
+
+def _without_limits(source: SourceSeen) -> SourceSeen:
+    if _believable_limits(source):
+        return source
+    return dataclasses.replace(source, most_rows=None, most_files=None, most_bytes=None)
 
 
 def _believable_groups(values: tuple[float, ...]) -> bool:

@@ -165,7 +165,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
     documents = list(_documents(path, lines))
     for document in documents[1:]:
         put_arrivals_back(_unrotated(path), document)
-        say_execution(document)
+        as_written_now(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
         raise InputError(f"{path} has journal format {header.format}, this version reads {FORMAT}")
@@ -227,11 +227,20 @@ def entry_of(document: Any) -> Entry:
     return replace(entry, decision=_with_outcome(entry.decision))
 
 
-def say_execution(document: Any) -> None:
-    """Add to an entry of version 0.1 the execution it saw: only micro-batches had queries."""
+def as_written_now(document: Any) -> None:
+    """Change an entry of version 0.1 to what this one would have written.
+
+    It did not say what execution it saw: only micro-batches had queries. And where it could not
+    tell the fixed cost of batches, what it called cost per record was busy seconds over rows.
+    """
     seen = document.get("decision", {}).get("seen", {}) if isinstance(document, dict) else {}
-    if seen.get("queries"):
-        seen.setdefault("execution", "micro-batch")
+    queries = seen.get("queries")
+    if not queries:
+        return
+    seen.setdefault("execution", "micro-batch")
+    for query in queries.values() if isinstance(queries, dict) else ():
+        if isinstance(query, dict) and "cost_per_record" in query and "cost_fixed" not in query:
+            query.setdefault("busy_per_record", query.pop("cost_per_record"))
 
 
 def replay(

@@ -8,6 +8,7 @@ from typing import TypedDict
 
 from penstock.core.errors import InputError
 from penstock.core.model import Need, Proposal, Snapshot
+from penstock.core.pipeline import Pipeline
 from penstock.policies.signals.backlog import PERIOD, Lags, lag_rate, remember_lag
 from penstock.policies.signals.bottleneck import (
     BACK_PRESSURE_NOT_MEASURED,
@@ -16,6 +17,7 @@ from penstock.policies.signals.bottleneck import (
     bottlenecks,
 )
 from penstock.policies.signals.reason import listed
+from penstock.policies.signals.turns import take_turns
 
 MOST_BACKPRESSURE = 0.9  # of an operator's time; so no action does more than × 10
 MOST_GROWTH = 1.0 / (1.0 - MOST_BACKPRESSURE)
@@ -37,6 +39,10 @@ class Dhalion:
     of its upstream operators; a source has none and is scaled by 1 + lag' / consumed, lag' the
     growth of its lag over ``period`` seconds and consumed what it took in, both in records/s.
     Only one operator is scaled per action.       [kanis23, eq. 4.1; 6.1 and 6.2 omit the "1 +"]
+
+    Stages that take turns on one pool hold each other up, so there the bottleneck is the busiest
+    stage. What went to it counts as the bp of those above, and not what went to others; where
+    they are not held back and the lag grows, it is scaled as a source is.
 
     If healthy, every operator whose input buffer is used less than ``buffer_low`` (a source:
     whose lag is below ``lag_low`` records) goes to floor(p · (2 − f)), f = ``scale_down_factor``.
@@ -106,10 +112,15 @@ class Dhalion:
         factors: dict[str, float] = {}
         for name in bottlenecks(seen, self.backpressured) or ():
             above = seen.pipeline.upstream[name]
+            bp = max((held[u] for u in above), default=0.0)
+            if take_turns(seen, name):
+                bp = min(bp, seen.operators[name].busy or 0.0)
+                if bp <= self.backpressured:
+                    above = ()
             if above:
-                bp = min(max(held[u] for u in above), MOST_BACKPRESSURE)
+                bp = min(bp, MOST_BACKPRESSURE)
                 factors[name] = 1.0 + bp / (1.0 - bp)
-            elif factor := self._source_factor(seen, lags, name):
+            elif factor := self._growth(seen, lags, name):
                 factors[name] = factor
         if not factors:
             reason = f"no change: {why}; what the sources take in is not measured"
@@ -124,12 +135,17 @@ class Dhalion:
         reason = f"unhealthy: {why}; bottleneck {name} {p:g} × {factor:.2f}"
         return Proposal(needs={name: Need(slots=p * factor)}, reason=reason)
 
-    def _source_factor(self, seen: Snapshot, lags: Lags, name: str) -> float | None:
-        rate = lag_rate(seen, lags, self.period, source=name)
-        consumed = seen.operators[name].arrival_rate
-        if rate is None or not consumed:
-            return None
-        return min(max(1.0 + rate / consumed, 1.0), MOST_GROWTH)
+    def _growth(self, seen: Snapshot, lags: Lags, name: str) -> float | None:
+        """1 + lag' / consumed of a source; of another operator that of the source in front of it
+        whose lag grows most. ``None`` if it is not known of any.
+        """
+        factors = []
+        for source in sources_above(seen.pipeline, name):
+            rate = lag_rate(seen, lags, self.period, source=source)
+            consumed = seen.operators[source].arrival_rate
+            if rate is not None and consumed:
+                factors.append(min(max(1.0 + rate / consumed, 1.0), MOST_GROWTH))
+        return max(factors, default=None)
 
     def _down(self, seen: Snapshot, lags: Lags) -> Proposal:
         """Shrink what is empty; on shared slots the whole pool is floored, not each operator."""
@@ -165,3 +181,13 @@ class Dhalion:
             rate = lag_rate(seen, lags, self.period, source=name)
             return rate is not None and rate < self.lag_low
         return o.lag is not None and o.lag < self.lag_low
+
+
+def sources_above(pipeline: Pipeline, name: str) -> list[str]:
+    """The sources whose records reach an operator; itself if it is one."""
+    found, todo = {name}, [name]
+    while todo:
+        new = set(pipeline.upstream[todo.pop()]) - found
+        found |= new
+        todo += new
+    return [source for source in pipeline.sources if source in found]

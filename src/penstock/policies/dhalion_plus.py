@@ -27,6 +27,7 @@ from penstock.policies.signals.catch_up import Move, Waste, check_pace, move_of,
 from penstock.policies.signals.demand import demand_of
 from penstock.policies.signals.learned import Learned, learn, load_of, saturated, steadied
 from penstock.policies.signals.reason import listed
+from penstock.policies.signals.turns import pooled
 from penstock.policies.signals.windows import Samples
 
 
@@ -87,6 +88,7 @@ class DhalionPlus:
 
     def decide(self, seen: Snapshot, memory: Memory) -> tuple[Proposal, Memory]:
         """Scale up all that an unhealthy pipeline lacks, or down what a healthy one wastes."""
+        seen = pooled(seen)  # it sizes all operators at once, so what their slots did counts
         learned = learn(seen, memory["learned"])
         held = backpressure_of(seen)
         waiting = backlog_of(seen, downtime=self.downtime, calm=self.calm)

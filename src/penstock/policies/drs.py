@@ -19,7 +19,8 @@ class Drs:
 
     Every operator is an M/M/k queue: E[T_i](k) = 1/μ_i + C(k, λ_i/μ_i)/(k·μ_i − λ_i), with Erlang's
     C. From the fewest slots that carry the load, one slot at a time goes where it gains most,
-    which is optimal as every E[T_i] is convex. Arrivals are taken as Poisson: no bursts.
+    which is optimal as every E[T_i] is convex. Arrivals are taken as Poisson: no bursts. A slot
+    of several cores is as many servers.
 
     >>> Drs().target
     1.0
@@ -39,26 +40,32 @@ class Drs:
         """Slots for every operator whose demand and service rate are known."""
         loads: dict[str, tuple[float, float]] = {}
         idle = {}
+        cores = {name: _cores(seen, name) for name in seen.operators}
         demand = demand_of(seen)
         for name, rate in demand.items():
             mu = seen.operators[name].service_rate
             if rate == 0.0:
                 idle[name] = Need(slots=0.0)
             elif mu and rate > 0.0:
-                loads[name] = (rate, mu)
+                loads[name] = (rate, mu / cores[name])
         if not loads:
             reason = "idle" if idle else "no change: demand or service rate not measured"
             return Proposal(
                 needs=idle, reason=reason, term="idle" if idle else "demand-not-measured"
             ), None
         source = sum(demand.get(name, 0.0) for name in seen.pipeline.sources)
-        slots, response = fewest(loads, source or max(r for r, _ in loads.values()), self.target)
-        needs = {name: Need(slots=float(k)) for name, k in slots.items()}
+        servers, response = fewest(loads, source or max(r for r, _ in loads.values()), self.target)
+        needs = {name: Need(slots=k / cores[name]) for name, k in servers.items()}
         reached = "" if response <= self.target else ", which more slots cannot reach"
         reason = (
             f"response {response:.3g} s of a Jackson network, target {self.target:g} s{reached}"
         )
         return Proposal(needs={**idle, **needs}, reason=reason), None
+
+
+def _cores(seen: Snapshot, name: str) -> float:
+    operator = seen.pipeline.operators.get(name)
+    return 1.0 if operator is None else seen.pipeline.slot_tasks.get(operator.pool, 1.0)
 
 
 def fewest(

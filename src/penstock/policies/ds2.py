@@ -66,12 +66,13 @@ class DS2:
 
 
 def _reason(seen: Snapshot, demand: dict[str, float], needs: dict[str, Need]) -> str:
-    """One clause per operator, of a large pipeline those that change most."""
+    """One clause per operator, the largest need first; of many only those that change most."""
     operators = seen.operators
     names: Iterable[str] = needs
     more = ""
     if len(needs) > NAMED:
         names, more = foremost(needs, lambda name: operators[name].parallelism)
+    names = sorted(names, key=lambda name: -needs[name].slots)
     # Formatting is most of what a decision costs, so rates are plain numbers, or thousands.
     large = max(demand.values(), default=0.0) >= 1e5
     clause = "%s %.2f (%.0fk/s at %.0fk/s a slot)" if large else "%s %.2f (%.0f/s at %.0f/s a slot)"

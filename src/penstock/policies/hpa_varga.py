@@ -11,6 +11,7 @@ from penstock.core.model import Need, OperatorSeen, Proposal, Snapshot
 from penstock.policies.signals.backlog import PERIOD, Lags, consumed_rate, lag_rate, remember_lag
 from penstock.policies.signals.bottleneck import BACKPRESSURED, bottlenecks, shares_add_up
 from penstock.policies.signals.reason import foremost, listed
+from penstock.policies.signals.turns import pooled, take_turns
 from penstock.policies.signals.warm_up import WARM_UP, Sizes, no_sizes, remember_sizes, warming_up
 from penstock.policies.signals.windows import Samples, most, remember
 
@@ -37,6 +38,9 @@ class HpaVarga:
 
     The bottleneck is the first operator below one that is back-pressured (more than
     ``backpressured`` of its time) and is not so itself; without back pressure, the sources.
+    Stages that take turns on one pool have no slots of their own to be idle: there 1 − idle is
+    that of the pool, p_i a stage's part of it, and the bottleneck the busiest stage.
+
     While lag' is not known, nothing is scaled down, as Kubernetes does with a missing metric.
 
     Until ``warm_up`` seconds after a change of size nothing is counted or proposed. ``strict``
@@ -84,8 +88,9 @@ class HpaVarga:
         guilty = frozenset(slow or ())
         desired: dict[str, Samples] = {}
         needs: dict[str, Need] = {}
+        shared = pooled(seen)
         for name in seen.pipeline.order:
-            o = seen.operators.get(name)
+            o = shared.operators.get(name)
             use = None if early or o is None else utilisation(o)
             now = None
             if o is not None and use is not None:
@@ -106,7 +111,7 @@ class HpaVarga:
             term = "idle-time-not-measured"
             reason = "no change: idle time not measured"
         else:
-            reason = self._reason(seen, needs, growth, slow)
+            reason = self._reason(shared, needs, growth, slow)
         return Proposal(needs=needs, reason=reason, term=term), after
 
     def _growth(self, seen: Snapshot, lags: Lags) -> float | None:
@@ -127,7 +132,12 @@ class HpaVarga:
         slow: tuple[str, ...] | None,
     ) -> str:
         names, more = foremost(needs, lambda name: seen.operators[name].parallelism)
-        words = [f"{name} used {utilisation(seen.operators[name]):.0%}" for name in names]
+        used = {name: f"used {utilisation(seen.operators[name]):.0%}" for name in names}
+        words = [f"{name} {used[name]}" for name in names if not take_turns(seen, name)]
+        turns = [name for name in names if take_turns(seen, name)]
+        for share in dict.fromkeys(used[name] for name in turns):
+            same = listed([name for name in turns if used[name] == share])
+            words.append(f"the executors of {same} {share}")
         reason = f"{', '.join(words)}{more} against {self.target:.0%}"
         if growth is None:
             reason += "; no scale-down: lag growth not measured"

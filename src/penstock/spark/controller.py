@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Self
@@ -227,6 +228,7 @@ class Controller:
                 return
             except NotReady as error:
                 log.debug("%s", error)
+                reporter.found(error.findings, time.time())
             except EngineError as error:
                 turn.complain(reporter, "observe", f"no decision this time: {error}")
             except Exception as error:  # nothing here may ever harm the job

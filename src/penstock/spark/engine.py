@@ -9,19 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock.batches.actions import join_time
 from penstock.batches.arrival_monitor import ArrivalLog
+from penstock.batches.diagnosis import QueryFacts, TaskLists, diagnose, no_query
 from penstock.batches.partitions import PartitionLog
+from penstock.batches.presence import Presence
 from penstock.batches.running import NewestLog, Underway, tasks_of
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Batch, Executor, Stage
-from penstock.batches.window import windows_of
+from penstock.batches.values import Batch, Executor, Stage, tasks_at_once
+from penstock.batches.warmth import Warmth, is_cold
+from penstock.batches.window import QueryWindow, windows_of
 from penstock.core.errors import EngineError, InputError, NotReady
+from penstock.core.findings import Finding
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.act.executors import ExecutorPool
+from penstock.spark.act.executors import ExecutorPool, usual_join
 from penstock.spark.act.shares import FULL, CpuShares
 from penstock.spark.ports import CpuLimited
 from penstock.spark.read.cpu import CpuMeter
+from penstock.spark.read.kafka import KafkaEnds
 from penstock.spark.read.progress import ProgressLog
 from penstock.spark.read.status import Status
 from penstock.spark.read.store import Store
@@ -60,6 +66,10 @@ class SparkEngine:
         self._stages = StageLog()
         self._partitions = PartitionLog()
         self._newest = NewestLog(window)
+        self._warmth = Warmth()
+        self._presence = Presence()
+        self._suspects = TaskLists(self._status.tasks)
+        self._kafka = KafkaEnds()
         self._driver_cores: int | None = None
         self._last: dict[str, tuple[float, float]] = {}
         self._seen_batches: dict[str, float] = {}
@@ -77,6 +87,7 @@ class SparkEngine:
     def detach(self) -> None:
         """Stop listening and end any wait."""
         self.stopped.set()
+        self._kafka.close()
         self._log.detach(self._spark)
 
     @property
@@ -88,7 +99,7 @@ class SparkEngine:
         """The last batches of all queries, those that run included."""
         now = time.time()
         underway = self._newest.rated(self._underway(), now)
-        queries = self._log.queries()
+        queries = self._running(underway, now)
         self._read_stages()
         self._stages.retain({*queries, *underway})
         self._read_again(queries)
@@ -96,8 +107,9 @@ class SparkEngine:
         executors = self._status.executors()
         self._track(executors, now)
         self.shares.keep()
-        cores = max((e.cores for e in executors), default=1)
+        self._warmth.look(executors, now)
         slots = self._slots(executors, now)
+        cores = tasks_at_once(executors)
         windows = windows_of(
             queries,
             self._stages,
@@ -106,10 +118,12 @@ class SparkEngine:
             window=self._window,
             cores=cores,
             slots=len(slots),
-            underway=underway,
+            underway={run: at for run, at in underway.items() if at.told},
+            cold=self._warmth.cold_share,
         )
+        findings = self._findings(queries, underway, windows, slots, cores, now)
         if not windows and (batch := self._first_batch(underway, now)):
-            raise NotReady(batch)
+            raise NotReady(batch, findings)
         return snapshot(
             windows,
             executors,
@@ -118,7 +132,53 @@ class SparkEngine:
             acting=self.pool.acting,
             rescales=self.pool.past,
             arrivals=None if self.arrivals is None else self.arrivals.read(queries),
+            join=join_time(self.pool.past, usual_join(self._context.master)),
+            unmeasured=self._presence.unmeasured(underway, {w.run_id for w in windows}, now),
+            findings=findings,
         )
+
+    def _running(self, underway: Mapping[str, Underway], now: float) -> dict[str, list[Batch]]:
+        """The batches of the queries that run, without those of one that is about to be told ended.
+
+        What is known of how it ran, such as its trigger, is gone with it.
+        """
+        self._presence.look(underway, now)
+        queries = self._log.queries()
+        self._presence.forget(queries)
+        return {run: kept for run, kept in queries.items() if run not in self._presence.gone}
+
+    def _findings(
+        self,
+        queries: Mapping[str, Sequence[Batch]],
+        underway: Mapping[str, Underway],
+        windows: Sequence[QueryWindow],
+        slots: Mapping[str, Slot],
+        cores: float,
+        now: float,
+    ) -> tuple[Finding, ...]:
+        """What ails the queries, or that there is none."""
+        if self._presence.without_since is not None:
+            return no_query(self._presence.without_since, now)
+        used = [slot.cpu for slot in slots.values() if slot.cpu is not None]
+        held = {w.run_id: w.seen.held_slots for w in windows}
+        found: list[Finding] = []
+        for run, at in underway.items():
+            facts = QueryFacts(
+                name=at.query,
+                batches=queries.get(run, ()),
+                stages=self._stages.of(run),
+                underway=at,
+                again=self._presence.again(run, now),
+                held_slots=held.get(run),
+            )
+            found += diagnose(
+                facts,
+                now=now,
+                cores=cores * len(slots),
+                cpu=sum(used) / len(used) if used else None,
+                tasks=self._suspects.of,
+            )
+        return tuple(found)
 
     def _first_batch(self, underway: Mapping[str, Underway], now: float) -> str | None:
         """How far the first batch of a query is, of which no task has ended."""
@@ -142,7 +202,8 @@ class SparkEngine:
 
     def _underway(self) -> dict[str, Underway]:
         ended = {run: batches[-1].id for run, batches in self._log.queries().items()}
-        found = underway_of(self._spark.streams.active, ended)
+        found = underway_of(self._spark.streams.active, ended, self._kafka)
+        self._kafka.retain(found)
         # One may have ended while we asked; its progress is the better source.
         ended = {run: batches[-1].id for run, batches in self._log.queries().items()}
         return {
@@ -229,13 +290,14 @@ class SparkEngine:
             load = None
             if e.id in self._last and now > self._last[e.id][0]:
                 then, tasks = self._last[e.id]
-                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
+                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.tasks_at_once))
             slots[e.id] = Slot(
                 id=e.id,
                 node=e.host,
                 cpu_share=self.shares.now,
                 cpu=used.get(e.id),
                 load=load,
+                cold=is_cold(e),
             )
         if not executors and self._context.master.startswith("local["):
             if self._driver_cores is None:

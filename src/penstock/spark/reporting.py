@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from penstock.core.findings import Finding, sentence_of
 from penstock.core.loop import Decision, State
 from penstock.core.model import Snapshot, lag_seconds
 from penstock.history.journal import Header, Journal
 from penstock.history.lock import only_writer
 from penstock.history.resumption import resume
+from penstock.policies.signals.turns import pooled
 from penstock.spark.exporter import ErrorKind, Exporter
 from penstock.spark.settings.settings import Settings
 
@@ -44,6 +46,7 @@ class Reporter:
         self._journal: Journal | None = None
         self._exporter: Exporter | None = None
         self._complained: set[ErrorKind] = set()
+        self._found: dict[object, float] = {}  # when it was last found, by its gist
         self._frozen = False
 
     @property
@@ -72,6 +75,7 @@ class Reporter:
     def report(self, decision: Decision, state: State) -> None:
         """Tell everyone of a decision and the state of the loop after it."""
         self._log.say(decision)
+        self.found(decision.seen.findings, decision.seen.time)
         for fault in decision.faults:
             if fault == "engine-refused":
                 self.complain("act", decision.notes[-1])
@@ -83,6 +87,15 @@ class Reporter:
             self._tell("metrics", self._exporter.show, decision)
         if self._record is not None:
             self._tell("record", self._record, decision, state)
+
+    def found(self, findings: Sequence[Finding], now: float) -> None:
+        """Say what was found, once; again only if it was gone for as long as a heartbeat."""
+        for finding in findings:
+            if finding.gist not in self._found:
+                log.info("%s", sentence_of(finding))
+            self._found[finding.gist] = now
+        kept = now - self._settings.heartbeat
+        self._found = {what: seen for what, seen in self._found.items() if seen >= kept}
 
     def switched(self, why: str | None) -> None:
         """Say once that the kill switch was put on or off; ``why`` it is on."""
@@ -194,7 +207,7 @@ def situation(seen: Snapshot) -> str:
     What was not measured is left out.
     """
     sources = [seen.operators[n] for n in seen.pipeline.sources if n in seen.operators]
-    busy = [o.busy for o in seen.operators.values() if o.busy is not None]
+    busy = [o.busy for o in pooled(seen).operators.values() if o.busy is not None]
     lags = [o.lag for o in sources if o.lag is not None]
     rates = [o.offered_rate for o in sources if o.offered_rate is not None]
     words = []

@@ -101,6 +101,30 @@ def test_scaling_is_judged_at_the_largest_size() -> None:
     assert len(bad.details) == 8
 
 
+# ---- what executors take --------------------------------------------------------------------
+
+
+def becoming_faster(seconds: float, until: float) -> list[Batch]:
+    """Batches of a second, each with more rows than the one before until a moment."""
+    return [batch(n, n * 1.0, 1.0, 1000 + 100 * min(n, round(until))) for n in range(int(seconds))]
+
+
+@given(st.integers(0, 60))
+def test_executors_are_warm_when_they_become_no_faster(warm_at: int) -> None:
+    def is_warm(seconds: int) -> bool:
+        return setting.is_warm(becoming_faster(seconds, warm_at))
+
+    first = next(n for n in range(1, 200) if is_warm(n))
+    assert first > warm_at  # never while they do
+    assert first <= warm_at + 2 * setting.WARMING_SECONDS + 2
+
+
+def test_a_few_batches_say_nothing_of_warmth_however_long() -> None:
+    slow = [batch(n, n * 30.0, 30.0, 1000) for n in range(2 * setting.BATCHES)]
+    assert not any(setting.is_warm(slow[:n]) for n in range(1, len(slow)))
+    assert setting.is_warm(slow)
+
+
 # ---- reaction ------------------------------------------------------------------------------
 
 

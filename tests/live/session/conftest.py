@@ -6,12 +6,16 @@ outside. Executors are not limited: these tests are about what happens, not abou
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from penstock.lab.clusters.standalone.cluster import ClusterSpec, LocalCluster
+from tests.fakes.waiting import until
+from tests.live.session.daily import Daily, resize
 
 SLOTS = 3
 
@@ -26,3 +30,27 @@ def cluster() -> Iterator[LocalCluster]:
 def spark(cluster: LocalCluster) -> Any:
     conf = {"spark.sql.shuffle.partitions": str(SLOTS)}
     return cluster.session("tests", start_with=1, conf=conf)
+
+
+@pytest.fixture(scope="module")
+def grown(spark: Any) -> Iterator[None]:
+    """Three executors while the tests of a file run; one again afterwards."""
+    resize(spark, 3)
+    yield
+    resize(spark, 1)
+
+
+@pytest.fixture
+def daily(
+    spark: Any, cluster: LocalCluster, grown: None, caplog: pytest.LogCaptureFixture
+) -> Iterator[Daily]:
+    """A query's day: three executors before, and after."""
+    caplog.set_level(logging.INFO, logger="penstock")
+    folder = cluster.folder / f"daily-{time.monotonic_ns()}"
+    folder.mkdir()
+    found = Daily(spark, folder, caplog)
+    until("three executors", lambda: found.executors == 3)
+    yield found
+    for query in spark.streams.active:
+        query.stop()
+    assert found.executors == 3

@@ -27,6 +27,7 @@ from tests.fakes.waiting import until
 pytestmark = pytest.mark.spark
 
 BATCHES = 4
+MOST_ROWS = 1_000_000  # of a batch: far more than there ever are
 PATIENCE = 240.0  # seconds; a wait ends as soon as it can
 
 
@@ -58,7 +59,13 @@ def test_two_queries_are_measured_as_their_sinks_saw_them(
         times = rows.selectExpr("cast(date_time as double) as t").toArrow()["t"]
         released[batch] = np.asarray(times)
 
-    bids = NexmarkStream(pattern=Constant(rps=500.0), start=time.time(), seconds=3600, partitions=2)
+    bids = NexmarkStream(
+        pattern=Constant(rps=500.0),
+        start=time.time(),
+        seconds=3600,
+        partitions=2,
+        max_rows=MOST_ROWS,
+    )
     both = NexmarkStream(
         pattern=Constant(rps=200.0),
         start=time.time(),
@@ -90,6 +97,7 @@ def test_two_queries_are_measured_as_their_sinks_saw_them(
         stop(q8)
     _agrees_with_the_sink(seen, progress, released)
     _is_one_pipeline(seen)
+    _is_told_what_the_queries_were(seen)
     assert set(alone.operators) == {"read"}
     assert believable(seen) == (seen, ())
     assert from_json(Snapshot, json.loads(json.dumps(to_json(seen)))) == seen
@@ -137,6 +145,17 @@ def _agrees_with_the_sink(
     assert sum(len(released[b.id]) for b in counted) == query.rows
     assert query.lag is not None
     assert query.offered_rate == pytest.approx(500.0, rel=0.2)
+
+
+def _is_told_what_the_queries_were(seen: Snapshot) -> None:
+    q1, q8 = seen.queries["q1"], seen.queries["q8"]
+    assert (q1.trigger, q1.admission_limit) == (1.0, MOST_ROWS)
+    assert [s.most_rows for s in q1.sources] == [MOST_ROWS]
+    assert (q8.trigger, q8.admission_limit) == (2.0, None)
+    assert q1.busy_per_record is not None and q1.busy_per_record > 0.0
+    facts = seen.facts["executors"]
+    assert facts.cores == 1.0
+    assert facts.join is not None
 
 
 def _is_one_pipeline(seen: Snapshot) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from penstock.core.facts import JoinTime, PoolFacts
 from penstock.core.model import Change, OperatorSeen, QuerySeen, Rescale, Snapshot, SourceSeen
 from penstock.core.ports import Engine
 
@@ -35,7 +36,14 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "steady": "seconds",
         "downtime": "seconds",
     },
-    SourceSeen: {"lag": "records", "partitions": "records"},
+    SourceSeen: {
+        "lag": "records",
+        "lag_seconds": "seconds",
+        "partitions": "records",
+        "most_rows": "records",
+    },
+    PoolFacts: {"join": "own"},
+    JoinTime: {"seconds": "seconds"},
     QuerySeen: {
         "sources": "own",
         "rows": "records",
@@ -53,6 +61,9 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "latency_p99": "seconds",
         "cost_fixed": "seconds",
         "cost_per_record": "seconds per record",
+        "busy_per_record": "seconds per record",
+        "trigger": "seconds",
+        "admission_limit": "records",
         "partitions": "seconds",
     },
 }
@@ -96,6 +107,7 @@ class Scale:
             operators={name: self._scaled(o) for name, o in seen.operators.items()},
             rescales=tuple(self._scaled(r) for r in seen.rescales),
             queries={name: self._scaled(q) for name, q in seen.queries.items()},
+            facts={pool: self._scaled(f) for pool, f in seen.facts.items()},
         )
 
     def _scaled(self, value: Any) -> Any:

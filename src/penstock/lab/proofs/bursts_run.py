@@ -107,13 +107,15 @@ class BurstSession:
         self.spark.stop()
 
     def cost(self, plan: TracePiece) -> float:
-        """Seconds of full CPU that a line takes: the median of the newest observations."""
+        """Seconds of full CPU that a line takes in batches as they are: the median of the newest
+        observations.
+        """
         costs: list[float | None] = []
         with self._playing("calibration", plan) as play:
             while play.wait(plan.period):
                 with contextlib.suppress(NotReady):
                     seen = play.engine.observe()
-                    costs.extend(query.cost_per_record for query in seen.queries.values())
+                    costs.extend(query.busy_per_record for query in seen.queries.values())
         known = [cost for cost in costs[-max(3, len(costs) // 3) :] if cost]
         if not known:
             raise EngineError("what a line costs could not be measured; is the machine very busy?")

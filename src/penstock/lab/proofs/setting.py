@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from penstock.batches.values import Batch
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.nexmark import NexmarkQuery, Settings
-from penstock.lab.rig.saturation import Counting, saturated_throughput
+from penstock.lab.rig.saturation import Counting, SaturatedThroughput, saturated_throughput
 from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant, Pattern, Trace
@@ -25,11 +25,13 @@ TRIGGER = 2.0  # seconds
 SETTINGS = Settings(minute=6.0)  # Q5's windows last 30 s
 ENDLESS = 1e7  # records/s: more than any executor takes
 FIRST_ROWS = 20_000  # of the batches that find out how large a batch may be
-BATCHES = 3  # whose median counts
+BATCHES = 3  # whose median counts, at least
 WARM_BATCHES = 1  # not counted after the executors are ready
+WARMING_SECONDS = 10.0  # a time over which executors may still have become faster
+FASTER = 1.05  # times the rate of the time before: they still did
 MOST_ROUNDS = 4
 LONG_ENOUGH = 0.6  # of a trigger
-CAPACITY_SECONDS = 180.0
+CAPACITY_SECONDS = 300.0
 
 
 def stream_of(
@@ -73,16 +75,33 @@ def capacity(
     """Records/s that the executors take now, in batches of about ``TRIGGER`` seconds.
 
     Also warms them up. What is measured counts from when ``ready`` is true. A batch has a fixed
-    cost, so small ones would make the executors look slow: they grow until they last.
+    cost, so small ones would make the executors look slow: they grow until they last. And a JVM
+    compiles for minutes what it runs: batches of that size follow until they become no faster.
     """
     rows = FIRST_ROWS
     for _ in range(MOST_ROUNDS):
-        rate = _rate(spark, query, folder, slots, rows, ready)
-        duration = rows / rate
+        duration = rows / _rate(spark, query, folder, slots, rows, ready, lasts)
         if duration >= LONG_ENOUGH * TRIGGER:
             break
         rows = grown(rows, duration)
-    return rate
+    return _rate(spark, query, folder, slots, rows, ready, is_warm)
+
+
+def lasts(batches: Sequence[Batch]) -> bool:
+    """Whether there are enough batches to tell how long one takes."""
+    return len(batches) >= BATCHES
+
+
+def is_warm(batches: Sequence[Batch]) -> bool:
+    """Whether the last batches were no faster than as many before them."""
+    end = batches[-1].end
+    many = max(BATCHES, sum(b.start >= end - WARMING_SECONDS for b in batches))
+    last, before = batches[-many:], batches[-2 * many : -many]
+    return len(before) == many and _median_rate(last) <= FASTER * _median_rate(before)
+
+
+def _median_rate(batches: Sequence[Batch]) -> float:
+    return SaturatedThroughput(batches=tuple(batches)).median_rate
 
 
 def grown(rows: int, duration: float) -> int:
@@ -121,20 +140,23 @@ def _rate(
     slots: int,
     rows: int,
     ready: Callable[[], bool],
+    enough: Callable[[Sequence[Batch]], bool],
 ) -> float:
+    """Records/s of the last batches before there were enough."""
     counting = Counting(
-        enough=lambda batches: len(batches) >= BATCHES,
+        enough=enough,
         ready=ready,
         skip=WARM_BATCHES,
         within=CAPACITY_SECONDS,
         hint="is the machine overloaded?",
     )
-    return saturated_throughput(
+    found = saturated_throughput(
         lambda fresh: saturated(spark, query, folder=fresh, slots=slots, rows=rows),
         counting,
         parent=folder,
         at_end=nexmark.stop,  # between two batches: what follows here is timed from its start
-    ).median_rate
+    )
+    return _median_rate(found.batches[-BATCHES:])
 
 
 def last_batch(running: Any) -> Batch | None:

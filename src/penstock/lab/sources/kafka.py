@@ -61,7 +61,7 @@ def records(
         raise InputError(f"max_rows {max_rows} must be ≥ 1")
     limit = {} if max_rows is None else {"maxOffsetsPerTrigger": str(max_rows)}
     wanted = _options(topic, bootstrap_servers, options) | limit
-    _ensure_connector(spark)
+    ensure_connector(spark)
     return spark.readStream.format("kafka").options(**wanted).load()
 
 
@@ -76,7 +76,7 @@ def batch(
 ) -> DataFrame:
     """All rows of one table that the topic has now, as a batch frame."""
     wanted = _options(topic, bootstrap_servers, options)
-    _ensure_connector(spark)
+    ensure_connector(spark)
     return parsed(spark.read.format("kafka").options(**wanted).load(), table, columns)
 
 
@@ -141,7 +141,7 @@ def parsed(
     return frame.select("row.*", *frame.columns[1:])
 
 
-def _ensure_connector(spark: SparkSession) -> None:
+def ensure_connector(spark: SparkSession) -> None:
     """Give a session the connector's jars, unless it was made with them."""
     jvm: Any = spark.sparkContext._jvm
     if not jvm.org.apache.spark.util.Utils.classIsLoadable(PROVIDER):

@@ -174,8 +174,12 @@ def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
     """The share of the work of micro-batches that the slot which ends last has.
 
     Stages follow one another, so their shares add up, weighted by their work. Of the busiest stage
-    the seconds of every partition are known, of the others their number.
+    the seconds of every partition are known, of the others their number. A slot of several cores
+    works on as many partitions at once; with fewer it does only a part of what it could, which
+    counts as a larger share.
     """
+    each = seen.pipeline.slot_tasks.get(unit.pool, 1.0)
+    cores = max(1, round(slots * each))
     works = {
         name: seen.operators[name].parallelism for name in unit.members if name in seen.operators
     }
@@ -187,12 +191,12 @@ def _waves(seen: Snapshot, unit: Unit, slots: int) -> float:
     share = 0.0
     for name, work in works.items():
         count = seen.pipeline.operators[name].partitions
-        part = scheduled((1.0,) * count, slots) if count else 1.0 / slots
+        part = each * scheduled((1.0,) * count, cores) if count else 1.0 / slots
         if name != busiest or query is None:
             pass
         elif query.partitions and len(query.partitions) >= (count or 0):
-            part = scheduled(query.partitions, slots)
+            part = each * scheduled(query.partitions, cores)
         elif query.skew and count:  # only the longest of many are told
-            part = max(part, min(1.0, query.skew / count))
+            part = max(part, each * min(1.0, query.skew / count))
         share += work / total * part
     return share

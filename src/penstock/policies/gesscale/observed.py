@@ -15,6 +15,7 @@ from penstock.policies.gesscale.layouts import Layouts
 from penstock.policies.gesscale.units import ALWAYS_BUSY, HELD_BACK, Unit, limit_of, throughput_of
 from penstock.policies.signals.bottleneck import shares_add_up
 from penstock.policies.signals.learned import supplied
+from penstock.policies.signals.turns import pooled
 
 WORKING = 0.9  # busy share of a source that is slow itself
 BEHIND = 0.95  # of what is offered: a source that takes in less leaves records behind
@@ -29,6 +30,7 @@ def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
     tells who is busy, one with state).
     """
     found: dict[str, str] = {}
+    seen = pooled(seen)
     for unit in units:
         limit = limit_of(seen, unit, HELD_BACK)
         if limit is None:
@@ -45,6 +47,7 @@ def at_limit(seen: Snapshot, units: Sequence[Unit]) -> dict[str, str]:
 
 def reading_of(seen: Snapshot, unit: Unit, layouts: Layouts, *, full: bool) -> Reading | None:
     """What a pool did in the window; ``None`` where throughput or round trips are not known."""
+    seen = pooled(seen)
     rate = throughput_of(seen, unit)
     if not rate or not layouts.known:
         return None

@@ -10,6 +10,7 @@ from penstock.core.pipeline import Pipeline
 from penstock.policies.signals.backlog import consumed_rate
 from penstock.policies.signals.bottleneck import shares_add_up
 from penstock.policies.signals.learned import supplied
+from penstock.policies.signals.turns import pooled
 
 HELD_BACK = 0.5  # share of time above which back pressure is high             [arkian21, II-B]
 ALWAYS_BUSY = 0.02  # share of time not busy below which there is nothing to tell by it
@@ -75,6 +76,7 @@ def limit_of(seen: Snapshot, unit: Unit, threshold: float) -> Limit | None:
     waited for more than ``threshold`` of the time in which its slots did not work. Where there are
     no micro-batches slots work whenever records wait, so there a queue that never ends will do.
     """
+    seen = pooled(seen)
     operators = [seen.operators.get(name) for name in (*unit.entries, *unit.exits, *unit.above)]
     if any(o is None or o.backpressured is None or not shares_add_up(o) for o in operators):
         return None

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from penstock.core.model import Arrivals, OperatorSeen, Snapshot
+from penstock.core.model import Arrivals, OperatorSeen, QuerySeen, Snapshot
 from penstock.policies.mead.demands import FADE, Demands, demand_seconds
 from penstock.policies.mead.response import Load, fitted
 from penstock.queueing.batches import BatchService, batched
@@ -56,10 +56,10 @@ def remember_batches(seen: Snapshot, demands: Demands) -> Demands:
     served, worked = dict(demands["served"]), dict(demands["worked"])
     slots = next(iter(seen.pools.values()), ())
     for q in seen.queries.values():
-        if not (slots and q.batches and q.rows and q.batch_duration and q.cost_per_record):
+        costs = _costs(q)
+        if not (slots and q.batches and q.rows and q.batch_duration and costs):
             continue
-        fixed = (q.cost_fixed or 0.0) / len(slots)
-        record = q.cost_per_record / len(slots)
+        fixed, record = (cost / len(slots) for cost in costs)
         work = (fixed * q.batches + record * q.rows) / slots[0].cpu_share
         overhead = max(0.0, q.batch_duration * q.batches - work)
         now = {
@@ -71,6 +71,17 @@ def remember_batches(seen: Snapshot, demands: Demands) -> Demands:
             served[part] = FADE * served.get(part, 0.0) + count
             worked[part] = FADE * worked.get(part, 0.0) + seconds
     return {"served": served, "worked": worked}
+
+
+def _costs(query: QuerySeen) -> tuple[float, float] | None:
+    """Busy executor-seconds of a batch and of a record; ``None`` if they were not measured.
+
+    Where batches do not tell the two apart, all of it counts as the records': batches go on having
+    the size that they have.
+    """
+    if query.cost_fixed is not None and query.cost_per_record is not None:
+        return (query.cost_fixed, query.cost_per_record) if query.cost_per_record else None
+    return (0.0, query.busy_per_record) if query.busy_per_record else None
 
 
 def service_of(seen: Snapshot, demands: Demands, each: float) -> BatchService | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.core.model import OperatorSeen, Proposal, Snapshot
+from penstock.policies.signals.turns import chains
 
 BACKPRESSURED = 0.1  # Flink calls an operator back-pressured above this share of its time
 SHARES_OFF = 0.2  # busy, idle and back-pressured sum to 1 within this, or none is believed
@@ -49,21 +50,42 @@ def bottlenecks(seen: Snapshot, threshold: float = BACKPRESSURED) -> tuple[str, 
 
     In topological order. Several are found where several branches are held up, and below a
     split: back pressure does not say which of its branches holds it up.
+
+    Operators that take turns on one pool (a query in micro-batches) are each held up by all that
+    follow, so that back pressure leads past the slow one to the last. There the bottleneck of a
+    query that is held up anywhere, or of every one if none is, is its busiest operator: what the
+    others wait for longest.
     """
     shares = backpressure_of(seen)
     if shares is None:
         return None
     pipeline = seen.pipeline
     held = {name for name, share in shares.items() if share > threshold}
+    busiest = _busiest_by_turns(seen)
     if not held:
-        return pipeline.sources
-    return tuple(
-        name
+        return tuple(dict.fromkeys(busiest.get(name, name) for name in pipeline.sources))
+    found = {
+        busiest.get(name, name)
         for name in pipeline.order
         if (
             not pipeline.downstream[name] if name in held else _below(pipeline.upstream[name], held)
         )
-    )
+    }
+    return tuple(name for name in pipeline.order if name in found)
+
+
+def _busiest_by_turns(seen: Snapshot) -> dict[str, str]:
+    """The busiest of the operators that each takes turns with, itself among them.
+
+    Of those that are equally busy the last. Where one was not measured nothing is said.
+    """
+    found: dict[str, str] = {}
+    for chain in chains(seen):
+        busy = {name: seen.operators[name].busy for name in chain}
+        known = {name: share for name, share in busy.items() if share is not None}
+        if len(known) == len(chain):
+            found |= dict.fromkeys(chain, max(reversed(chain), key=known.__getitem__))
+    return found
 
 
 def _below(upstream: tuple[str, ...], held: set[str]) -> bool:

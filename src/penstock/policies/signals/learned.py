@@ -9,6 +9,7 @@ from typing import TypedDict
 from penstock.core.model import OperatorSeen, Snapshot
 from penstock.policies.signals.backlog import stopped
 from penstock.policies.signals.bottleneck import BACKPRESSURED, shares_add_up
+from penstock.policies.signals.turns import pooled
 
 NEW = 0.3  # weight of a new reading against all older ones
 PASSED = 0.9  # weight of the records of one window against those of the next
@@ -33,6 +34,7 @@ class Learned(TypedDict):
 def learn(seen: Snapshot, memory: Mapping[str, Learned]) -> dict[str, Learned]:
     """What is known after one more window; nothing is learned from one with a rescale in it."""
     learned: dict[str, Learned] = {}
+    seen = pooled(seen)
     blind = stopped(seen)
     full = set() if blind else saturated(seen)
     for name, o in seen.operators.items():
@@ -59,6 +61,7 @@ def saturated(seen: Snapshot) -> set[str]:
     moments. Where back pressure was not measured nothing is said.
     """
     full = set()
+    seen = pooled(seen)  # slots that are shared can do no more, not a stage that has its turn
     for name, o in seen.operators.items():
         if o.backpressured is None or o.backpressured > MOMENTS or not shares_add_up(o):
             continue

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, victims
+from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, join_time, victims
 from penstock.batches.partitions import MOST_TASKS, PartitionLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Batch, Executor, Stage, Task
-from penstock.batches.window import windows_of
+from penstock.batches.values import Admission, Batch, Executor, Stage, Task
+from penstock.batches.warmth import Warmth, is_cold
+from penstock.batches.window import told_of, windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
 from penstock.policies.spark_dra import DynamicAllocation
@@ -18,13 +19,14 @@ from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocator
 from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
-from penstock.simulator.microbatch.profile import Profile
+from penstock.simulator.microbatch.profile import Profile, QueryProfile
 from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
 from penstock.simulator.microbatch.record import ApplicationRecord
 from penstock.workloads.patterns import Pattern
 
 POLL = 0.5  # seconds between looks while an action is timed, as on Spark
 MOST_EXECUTORS = 10_000
+LONGEST = 600.0  # seconds for which executors that are gone still explain what batches cost
 
 
 class MicroBatchEngine:
@@ -61,6 +63,8 @@ class MicroBatchEngine:
         self._stages = StageLog()
         self._actions = ActionLog(kept=10**9)
         self._partitions = PartitionLog()
+        self._warmth = Warmth()
+        self._told = {q.name: (q.trigger, _limits(q)) for q in profile.queries}
         self._last: dict[int, tuple[float, float, float]] = {}
         numbers = Numbers()
         self._queries = [
@@ -103,17 +107,24 @@ class MicroBatchEngine:
         self._track()
         queries = {q.profile.name: list(q.recent) for q in self._queries if q.recent}
         self._partitions.read(queries, self._stages, self.tasks)
-        cores = self.profile.executor.cores
+        self._warmth.look(self._executors(since=now - LONGEST), now)
         windows = windows_of(
-            queries, self._stages, self._partitions, now=now, window=self._window, cores=cores
+            queries,
+            self._stages,
+            self._partitions,
+            now=now,
+            window=self._window,
+            cores=self.profile.executor.cores,
+            cold=self._warmth.cold_share,
         )
         return snapshot(
-            windows,
+            [told_of(w, *self._told[w.run_id]) for w in windows],
             self._executors(since=min((w.start for w in windows), default=now)),
             now=now,
             slots=self._slots(),
             acting=self._actions.acting,
             rescales=self._actions.past[-KEPT:],
+            join=join_time(self._actions.past[-KEPT:], self.profile.executor.start),
         )
 
     def apply(self, changes: Mapping[str, Change]) -> None:
@@ -207,14 +218,16 @@ class MicroBatchEngine:
     def _slot(self, host: SimulatedExecutor) -> Slot:
         then, worked, busy = self._last.get(host.number, (self.now, 0.0, 0.0))
         elapsed = (self.now - then) * host.cores
+        cold = is_cold(host.seen())
         if elapsed <= 0:
-            return Slot(id=str(host.number))
+            return Slot(id=str(host.number), cold=cold)
         p = self.profile.executor
         share = (host.busy(self.now) - busy) / elapsed
         return Slot(
             id=str(host.number),
             cpu=p.cpu_idle + (p.cpu_busy - p.cpu_idle) * share,
             load=min(1.0, (host.worked - worked) / elapsed),
+            cold=cold,
         )
 
     def tasks(self, stage: Stage) -> list[Task]:
@@ -225,6 +238,10 @@ class MicroBatchEngine:
             Task(partition=partition, executor="", busy=seconds, records=0)
             for partition, seconds in by_length[:MOST_TASKS]
         ]
+
+
+def _limits(query: QueryProfile) -> tuple[Admission, ...]:
+    return tuple(Admission(rows=source.max_rows) for source in query.sources)
 
 
 def _check(

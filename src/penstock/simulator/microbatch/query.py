@@ -179,22 +179,23 @@ class SimulatedQuery:
         if stage.state is not None:
             work += stage.state.per_row * self.state[stage.name]
         costs = (stage.fixed + work * self._shares[stage.name]) * batch.noise[stage.name]
+        begun = self._events.now
         self._pool.submit(
             StageRun(
                 job=batch.job,
                 stage=next(self._numbers.stages),
                 seconds=(costs / self._pool.profile.share).tolist(),
                 writes=bool(self._read_by[stage.name]),
-                done=lambda run: self._stage_ended(batch, stage, run),
+                done=lambda run: self._stage_ended(batch, stage, run, begun),
             )
         )
 
-    def _stage_ended(self, batch: _Open, stage: StageProfile, run: StageRun) -> None:
+    def _stage_ended(self, batch: _Open, stage: StageProfile, run: StageRun, begun: float) -> None:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
         batch.tasks[run.stage] = run.seconds
-        self._log.add([self._stage(batch, stage, run)])
+        self._log.add([self._stage(batch, stage, run, begun)])
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
                 self._run(batch, later)
@@ -202,7 +203,7 @@ class SimulatedQuery:
             commit = self._events.now + self.profile.commit * batch.slow
             self._events.at(commit, self._commit, batch)
 
-    def _stage(self, batch: _Open, stage: StageProfile, run: StageRun) -> Stage:
+    def _stage(self, batch: _Open, stage: StageProfile, run: StageRun, begun: float) -> Stage:
         """As Spark's REST interface tells of it."""
         records, reads = batch.records(stage), stage.source is not None
         executor, busy = self._pool.profile, sum(run.seconds)
@@ -218,6 +219,8 @@ class SimulatedQuery:
             input_records=records if reads else 0,
             read_records=0 if reads else records,
             write_records=batch.written[stage.name] if run.writes else 0,
+            submitted=begun,
+            ended=self._events.now,
         )
 
     def _commit(self, batch: _Open) -> None:

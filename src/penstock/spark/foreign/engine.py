@@ -10,15 +10,19 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.batches.actions import join_time
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.snapshot import query_window, snapshot
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Executor
+from penstock.batches.values import Executor, tasks_at_once
+from penstock.batches.warmth import Warmth, is_cold
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
+from penstock.spark.act.executors import usual_join
 from penstock.spark.foreign.address import Application, refreshed
 from penstock.spark.foreign.batches import Batches, check_stages
 from penstock.spark.foreign.reader import DroppedError, Execution, Executions
+from penstock.spark.read.documents import MOST_CORES
 from penstock.spark.read.http import (
     Endpoint,
     Limits,
@@ -30,7 +34,6 @@ from penstock.spark.read.rest import Rest
 
 GONE_AFTER = 3  # looks at an address without the application before it has ended for us
 LATELY = 120.0  # seconds within which a query has run a batch, to be named at the start
-MOST_CORES = 100_000  # of one driver
 _SETTINGS = ("spark.master", "spark.dynamicAllocation.enabled", "spark.sql.shuffle.partitions")
 
 
@@ -85,9 +88,11 @@ class ForeignEngine:
         self._executions = Executions(self._endpoint, application.path)
         self._batches: Batches | None = None
         self._stages = StageLog()
+        self._warmth = Warmth()
         self._arrivals = ArrivalLog() if arrivals else None
         self._last: dict[str, tuple[float, float]] = {}
         self._gone = 0
+        self._master = ""
         self.resynchronised = 0
         self.unattributed = False
         self.unsized: tuple[str, ...] = ()
@@ -99,6 +104,7 @@ class ForeignEngine:
         with self._endpoint.budget(), strange_answers():
             past = self._attach()
             environment = self._environment()
+            self._master = environment.get("spark.master", "")
             executors = self._rest.executors()
             alive = [e for e in executors if e.alive]
             now = self._endpoint.now()
@@ -152,8 +158,8 @@ class ForeignEngine:
             self._attach()
             raise
         executors = self._rest.executors()
+        self._warmth.look(executors, now)
         slots = self._slots(executors, now)
-        cores = max((e.cores for e in executors if e.alive), default=1)
         all_cores = sum(e.cores for e in executors) or len(slots)
         unsized_runs = self._batches.unsized()
         windows, unsized = [], []
@@ -163,7 +169,14 @@ class ForeignEngine:
                 check_stages(b, stages.get(b.id, ()), all_cores)
             if run_id in unsized_runs:
                 unsized.append(batches[-1].query)
-            seen = query_window(batches, stages, now=now, window=self._window, cores=cores)
+            seen = query_window(
+                batches,
+                stages,
+                now=now,
+                window=self._window,
+                cores=tasks_at_once(executors),
+                cold=self._warmth.cold_share,
+            )
             if seen is not None and seen.works:
                 windows.append(seen)
         if not windows and self._batches.queries(now):
@@ -176,7 +189,8 @@ class ForeignEngine:
         self.unsized = tuple(unsized)
         sized = {r: b for r, b in self._batches.queries(now).items() if r not in unsized_runs}
         arrivals = None if self._arrivals is None else self._arrivals.read(sized)
-        whole = snapshot(windows, executors, now=now, slots=slots, arrivals=arrivals)
+        join = join_time((), usual_join(self._master))
+        whole = snapshot(windows, executors, now=now, slots=slots, arrivals=arrivals, join=join)
         return only_visible(whole, unsized)
 
     def _read(self, batches: Batches, now: float) -> None:
@@ -237,8 +251,8 @@ class ForeignEngine:
             load = None
             then, tasks = self._last.get(e.id, (now, 0.0))
             if now > then:
-                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.cores))
-            slots[e.id] = Slot(id=e.id, node=e.host, load=load)
+                load = min(1.0, (e.task_seconds - tasks) / ((now - then) * e.tasks_at_once))
+            slots[e.id] = Slot(id=e.id, node=e.host, load=load, cold=is_cold(e))
         self._last = kept
         if not executors:  # local[n]: the driver is the only executor, and each core a slot
             cores = self._rest.driver_cores()

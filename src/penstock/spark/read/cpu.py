@@ -20,7 +20,7 @@ class CpuMeter:
         self._cluster = cluster
         self._last: dict[str, _Reading] = {}
 
-    def used(self, application: str, cores: Mapping[str, int]) -> dict[str, float]:
+    def used(self, application: str, cores: Mapping[str, float]) -> dict[str, float]:
         """Shares by executor; of the executors named with their cores, and known before."""
         now = time.time()
         seconds = self._cluster.cpu_seconds(application)
@@ -34,7 +34,8 @@ class CpuMeter:
             old = self._last.get(executor)
             if old is None or old.moment >= now or self._warming(old) or self._warming(new):
                 continue
-            allowed = (now - old.moment) * cores[executor] * (new.share or 1.0)
+            # A quota is of the whole executor, in cores.
+            allowed = (now - old.moment) * (cores[executor] if new.share is None else new.share)
             found[executor] = (new.seconds - old.seconds) / allowed
         self._last = here
         return found

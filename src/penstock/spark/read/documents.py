@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.batches.values import Executor, Stage, Task
+from penstock.core.errors import EngineError
+
+MOST_CORES = 100_000  # of one executor, or driver
 
 
 def stage_of(attempts: list[dict[str, Any]]) -> Stage:
@@ -20,8 +23,8 @@ def stage_of(attempts: list[dict[str, Any]]) -> Stage:
     )
     batch = words.get("batch", "")
     tasks = max(int(a["numTasks"]) for a in attempts)
-    ended = sum(int(a.get("numCompleteTasks", 0)) for a in attempts)
-    passes = max(1.0, ended / tasks) if tasks else 1.0
+    completed = sum(int(a.get("numCompleteTasks", 0)) for a in attempts)
+    passes = max(1.0, completed / tasks) if tasks else 1.0
 
     def total(key: str) -> int:
         return sum(int(a.get(key, 0)) for a in attempts)
@@ -40,9 +43,10 @@ def stage_of(attempts: list[dict[str, Any]]) -> Stage:
         write_records=round(total("shuffleWriteRecords") / passes),
         attempt=int(newest.get("attemptId", 0)),
         failed=newest["status"] == "FAILED",
-        completed=min(tasks, ended),
+        completed=min(tasks, completed),
         active=int(newest.get("numActiveTasks", 0)),
         submitted=epoch(submitted) if (submitted := newest.get("submissionTime")) else None,
+        ended=epoch(ended_at) if (ended_at := newest.get("completionTime")) else None,
     )
 
 
@@ -66,7 +70,7 @@ def executor_of(document: dict[str, Any]) -> Executor:
     return Executor(
         id=document["id"],
         host=document["hostPort"].rsplit(":", 1)[0],
-        cores=int(document["totalCores"]) or 1,
+        cores=_cores(document["totalCores"]) or 1,
         alive=bool(document["isActive"]),
         added=epoch(document["addTime"]),
         removed=epoch(removed) if removed else None,
@@ -74,7 +78,15 @@ def executor_of(document: dict[str, Any]) -> Executor:
         completed_tasks=int(document["completedTasks"]),
         active_tasks=int(document["activeTasks"]),
         failed_tasks=int(document.get("failedTasks", 0)),
+        max_tasks=_cores(document.get("maxTasks", 0)) or None,
     )
+
+
+def _cores(said: Any) -> int:
+    cores = int(said)
+    if not 0 <= cores <= MOST_CORES:
+        raise EngineError(f"{cores} cores of one executor cannot be true, at most {MOST_CORES}")
+    return cores
 
 
 def epoch(text: str) -> float:

@@ -42,6 +42,8 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
         state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
         state_bytes=sum(int(o.get("memoryUsedBytes", 0)) for o in operators),
         written=_written(progress.get("sink")),
+        phases=_phases(progress.get("durationMs")),
+        sink=_sink(progress.get("sink")),
     )
 
 
@@ -68,6 +70,22 @@ def _written(sink: Any) -> int | None:
     return rows if isinstance(rows, int) and rows >= 0 else None
 
 
+def _phases(durations: Any) -> dict[str, float]:
+    """Seconds by phase, without the sum of them."""
+    known = durations.items() if isinstance(durations, Mapping) else ()
+    return {
+        str(name): millis / 1e3
+        for name, millis in known
+        if isinstance(millis, int) and name != "triggerExecution"
+    }
+
+
+def _sink(sink: Any) -> str:
+    """``NoopTable`` of ``org.apache…NoopTable$@4277f1dc``."""
+    said = str(sink.get("description", "")) if isinstance(sink, Mapping) else ""
+    return said.split("@")[0].rstrip("$").rpartition(".")[2] if "@" in said else said
+
+
 def recent_batches(query: Any) -> list[Batch]:
     """The batches that a running query remembers, oldest first."""
     return [batch_of(json.loads(progress.json)) for progress in query.recentProgress]
@@ -83,12 +101,18 @@ class ProgressLog:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batches: dict[str, deque[Batch]] = {}
+        self._names: dict[str, str] = {}
         self._listener: Any = None
 
     def attach(self, spark: Any) -> None:
         """Start listening; batches that the running queries remember come first."""
         self._listener = Listener(
-            Callbacks(progress=lambda p: self.add(batch_of(p)), idle=self.idle, ended=self.end)
+            Callbacks(
+                started=self.start,
+                progress=lambda p: self.add(batch_of(p)),
+                idle=self.idle,
+                ended=self.end,
+            )
         )
         spark.streams.addListener(self._listener)
         for query in spark.streams.active:
@@ -122,11 +146,18 @@ class ProgressLog:
             now = datetime.fromisoformat(timestamp).timestamp()
             self.add(last.idle_at(now))
 
-    def end(self, run_id: str, error: str | None = None) -> None:
-        """Drop a query that has ended; one that failed is mentioned, if a batch of it was seen."""
+    def start(self, run_id: str, name: str | None) -> None:
+        """Note the name of a query, in case that it fails before its first batch has ended."""
         with self._lock:
-            kept = self._batches.get(run_id)
-            name = kept[-1].query if kept else None
+            self._names[run_id] = name or f"query-{run_id[:8]}"
+            while len(self._names) > MOST_QUERIES:
+                del self._names[next(iter(self._names))]
+
+    def end(self, run_id: str, error: str | None = None) -> None:
+        """Drop a query that has ended; one that failed is mentioned."""
+        with self._lock:
+            kept, name = self._batches.get(run_id), self._names.pop(run_id, None)
+            name = kept[-1].query if kept else name
         if error and name:
             log.warning("query %s failed: %s", name, error.strip().splitlines()[0])
         self.forget(run_id)
@@ -158,6 +189,16 @@ def waiting_of(latest: Any, end: Any) -> dict[str, int]:
         name: max(0, offset - ends[name])
         for name, offset in _partitions(_parsed(latest))
         if name in ends
+    }
+
+
+def partitions_of(offset: Any) -> dict[str, tuple[str, ...]]:
+    """The numbers of the partitions in an offset such as Kafka's, by topic; else none."""
+    parsed = _parsed(offset)
+    return {
+        topic: tuple(partitions)
+        for topic, partitions in (parsed.items() if isinstance(parsed, Mapping) else ())
+        if isinstance(partitions, Mapping)
     }
 
 
@@ -197,11 +238,13 @@ def _numbers(value: Any) -> Iterable[int]:
 class Callbacks:
     """What is called when a query has something to say.
 
+    started: with a run id, and the name of the query, if it has one
     progress: with the document of a batch
     idle: with a run id and a time
     ended: with a run id, and what made it fail, if it did
     """
 
+    started: Callable[[str, str | None], None]
     progress: Callable[[Mapping[str, Any]], None]
     idle: Callable[[str, str], None]
     ended: Callable[[str, str | None], None]
@@ -233,7 +276,7 @@ class _JavaListener:
         self._callbacks = callbacks
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 (Spark's names)
-        pass
+        self._callbacks.started(event.runId().toString(), event.name())
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         self._callbacks.progress(json.loads(event.progress().json()))

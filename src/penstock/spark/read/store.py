@@ -77,7 +77,9 @@ class Store(Status):
     def _connect(self) -> None:
         jvm, gateway = self._context._jvm, self._context._gateway
         api = jvm.org.apache.spark.status.api.v1
-        self._mapper = api.JacksonMessageWriter().mapper()
+        # As REST writes it, but for the spaces and line ends that make up a third of it.
+        plain = jvm.com.fasterxml.jackson.databind.SerializationFeature.INDENT_OUTPUT
+        self._mapper = api.JacksonMessageWriter().mapper().writer().without(plain)
         self._quantiles = gateway.new_array(jvm.double, 0)
         self._all = jvm.java.util.ArrayList()
         self._unfinished = jvm.java.util.ArrayList()

@@ -215,7 +215,7 @@ _GUARDS = {
     "step_up": "Most executors added by one action.",
     "step_down": "Most executors removed by one action.",
     "over_provisioning": "Factor on what the policy asks for.",
-    "useful": "Refuse executors beyond the number of partitions.",
+    "useful": "Refuse executors beyond those that work on all partitions at once.",
     "max_age": "Age of the newest finished batch above which nothing is decided.",
     "cap": "Most executors of all pools together.",
     "at_cap": "What happens to a plan above `cap`: `shrink` or `cancel`.",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from penstock.batches.snapshot import POOL
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, OperatorSeen, Slot, Snapshot
@@ -103,10 +104,16 @@ class SplitEngine:
         seen = None if answer["seen"] is None else from_json(Snapshot, answer["seen"])
         slots = tuple(from_json(Slot, slot) for slot in answer["slots"])
         if (meter := self._meters.get(name)) is not None:
-            used = meter.used(answer["application"], {slot.id: 1 for slot in slots})
+            used = meter.used(answer["application"], {slot.id: _cores(seen) for slot in slots})
             slots = tuple(replace(slot, cpu=used.get(slot.id)) for slot in slots)
             seen = None if seen is None else _with_cpu(seen, slots)
         return ApplicationSeen(seen=seen, slots=slots, most_rows=answer["most_rows"])
+
+
+def _cores(seen: Snapshot | None) -> float:
+    """Cores of an executor of an application; 1 before its first batch."""
+    told = seen.facts.get(POOL) if seen is not None else None
+    return 1.0 if told is None or told.cores is None else told.cores
 
 
 def check(pipeline: Pipeline) -> None:
@@ -159,11 +166,16 @@ def merged(pipeline: Pipeline, parts: Mapping[str, ApplicationSeen], *, now: flo
         pipeline.operators[name].pool: tuple(replace(s, operator=name) for s in part.slots)
         for name, part in parts.items()
     }
+    at_once = {
+        pipeline.operators[name].pool: tasks
+        for name, seen in told.items()
+        for tasks in seen.pipeline.slot_tasks.values()
+    }
     return Snapshot(
         time=now,
         window=max(seen.window for seen in told.values()),
         age=max(max(0.0, now - seen.time) + seen.age for seen in told.values()),
-        pipeline=pipeline,
+        pipeline=replace(pipeline, slot_tasks=at_once) if at_once else pipeline,
         operators={name: _held_up(name, pipeline, operators) for name in operators},
         pools=pools,
         acting=any(seen.acting for seen in told.values()),
@@ -178,6 +190,11 @@ def merged(pipeline: Pipeline, parts: Mapping[str, ApplicationSeen], *, now: flo
             for query, figures in seen.queries.items()
         },
         execution="micro-batch",
+        facts={
+            pipeline.operators[name].pool: facts
+            for name, seen in told.items()
+            for facts in seen.facts.values()
+        },
     )
 
 
@@ -186,20 +203,27 @@ def _operator(seen: Snapshot, part: ApplicationSeen, source: bool) -> OperatorSe
     queries, stages = seen.queries.values(), seen.operators.values()
     arrival = _total(q.processed_rate for q in queries)
     lag = _total(q.lag for q in queries)
-    busy = next((s.busy for s in stages), None)
+    busy = _total(s.busy for s in stages)
     return OperatorSeen(
         parallelism=float(len(part.slots)),
         offered_rate=_total(q.offered_rate for q in queries) if source else None,
         arrival_rate=arrival,
         output_rate=_total(q.output_rate for q in queries),
         service_rate=_service_rate(arrival, stages),
-        busy=busy,
-        cpu=next((s.cpu for s in stages), None),
+        busy=None if busy is None else min(1.0, busy),
+        cpu=_mean_cpu(stages),
         buffer=None if source or lag is None or not part.most_rows
         else min(1.0, lag / part.most_rows),
         lag=lag,
         latency=max((s.latency for s in stages if s.latency is not None), default=None),
     )  # fmt: skip
+
+
+def _mean_cpu(stages: Iterable[OperatorSeen]) -> float | None:
+    """The CPU of an application's executors: the mean over its stages, by their parts of them."""
+    known = [(s.parallelism, s.cpu) for s in stages if s.cpu is not None]
+    whole = sum(part for part, _ in known)
+    return sum(part * cpu for part, cpu in known) / whole if whole else None
 
 
 def _service_rate(arrival: float | None, stages: Iterable[OperatorSeen]) -> float | None:

@@ -30,8 +30,11 @@ from penstock.lab.queries.nexmark import (
     wait_until_final,
 )
 from penstock.lab.sources import kafka
+from penstock.spark.read.kafka import KafkaEnds
+from penstock.spark.read.underway import underway_of
 from penstock.workloads.nexmark import SCHEMAS, TABLES, NexmarkEvents, NexmarkStream, Table
 from penstock.workloads.patterns import Constant, Cosine
+from tests.fakes.waiting import until
 
 pytestmark = pytest.mark.spark
 
@@ -170,6 +173,53 @@ def test_a_producer_that_starts_again_goes_on_where_it_was(running: Kafka) -> No
     other = NexmarkStream(pattern=Constant(rps=1000.0), start=1.0, seconds=6.0, partitions=3)
     with pytest.raises(InputError, match="topic again-bid holds other events"):
         NexmarkProducer(other, **settings).start()
+
+
+def test_what_comes_while_a_batch_runs_is_asked_beside_the_query(
+    spark: Any, running: Kafka
+) -> None:
+    """The query reads nothing more meanwhile, and goes on as if nobody had asked."""
+    running.cluster.create_topic("asked", 2)
+    write(running, "asked", 30)
+
+    @F.udf("long")
+    def slowly(value: bytes) -> int:
+        time.sleep(0.5)
+        return len(value)
+
+    kafka.ensure_connector(spark)
+    frame = spark.readStream.format("kafka").option("kafka.bootstrap.servers", running.servers)
+    frame = frame.option("subscribe", "asked").option("startingOffsets", "earliest").load()
+    query = frame.select(slowly("value")).writeStream.format("noop").queryName("asked").start()
+    kafka_ends = KafkaEnds()
+    try:
+
+        def newest() -> int | None:
+            at = underway_of([query], {}, kafka_ends).get(str(query.runId))
+            return None if at is None or not at.newest else at.newest[0]
+
+        until("Kafka has told", lambda: newest() == 30)
+        write(running, "asked", 12)
+        assert query.lastProgress is None  # the first batch has not ended
+        until("it tells of what came since", lambda: newest() == 42)
+        until("the query has read all", lambda: read(query) == 42)
+    finally:
+        kafka_ends.close()
+        query.stop()
+    assert query.exception() is None
+
+
+def read(query: Any) -> int:
+    return sum(int(p["numInputRows"]) for p in query.recentProgress)
+
+
+def write(running: Kafka, topic: str, count: int) -> None:
+    from confluent_kafka import Producer
+
+    out = Producer({"bootstrap.servers": running.servers, "log_level": 0})
+    for n in range(count):
+        out.produce(topic, b"x", partition=n % 2)
+    assert out.flush(PATIENCE) == 0
 
 
 def test_a_broker_that_cannot_start_says_why() -> None:
