@@ -33,7 +33,7 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -m 'not (spark or alone or long)' -n auto --dist worksteal --doctest-modules src tests
-	$(BIN)/python -m pytest -m 'spark and not long' -n 3 --dist loadgroup tests/live
+	$(BIN)/python -m pytest -m 'spark and not long' -n 3 --dist loadscope tests/live
 	$(BIN)/python -m pytest -m 'alone and not long' tests/lab
 
 test-long: setup

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # Before numpy is loaded: several processes run tests, and matrices of this size gain nothing from
 # the threads that BLAS would start in each of them; waiting for one another costs more than half.
@@ -22,18 +24,27 @@ settings.load_profile("penstock")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
-SESSION = TESTS / "live" / "session"
+SESSION = "tests/live/session/"
 # `make test` looks for marked tests only there: to collect all tests takes each process seconds.
 FOLDERS = {"spark": TESTS / "live", "alone": TESTS / "lab"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a folder that shares a cluster, or of a file, stay together in one process."""
+    """Refuse marked tests that `make test` would not find."""
     for item in items:
         for mark, folder in FOLDERS.items():
             if item.get_closest_marker(mark) and folder not in item.path.parents:
                 raise pytest.UsageError(f"{item.nodeid} is marked {mark}: move it to {folder}")
-        if item.get_closest_marker("spark"):
-            shared = SESSION in item.path.parents
-            together = item.path.parent.name if shared else item.path.name
-            item.add_marker(pytest.mark.xdist_group(together))
+
+
+class ByCluster(LoadScopeScheduling):
+    """Tests of a folder that shares a cluster, or of a file, stay together in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path.rpartition("/")[0] if path.startswith(SESSION) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByCluster | None:
+    """Deal tests out by cluster where `--dist loadscope` is asked for."""
+    return ByCluster(config, log) if config.getvalue("dist") == "loadscope" else None

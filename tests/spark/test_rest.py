@@ -98,6 +98,19 @@ def test_an_idle_application_is_no_gap(driver: FakeDriver) -> None:
     assert rest.resynchronised == 0
 
 
+def test_a_stage_that_begins_while_we_doubt_is_no_gap(driver: FakeDriver) -> None:
+    class Busy(Rest):
+        def newest_stage(self) -> int:
+            driver.stages[max(driver.stages) + 1] = stage(max(driver.stages) + 1)
+            return super().newest_stage()
+
+    rest = Busy(driver.url, "app-1")
+    driver.stages = {0: stage(0)}
+    found = [s.id for _ in range(20) for s in rest.new_stages()]
+    assert len(driver.stages) > 2  # it has doubted
+    assert found == list(range(2, len(found) + 2)) and rest.resynchronised == 0
+
+
 def test_one_look_asks_for_a_bounded_number_of_stages(driver: FakeDriver) -> None:
     rest = Rest(driver.url, "app-1")
     rest.new_stages()

@@ -121,7 +121,9 @@ class Status(ABC):
                 return
             self._without = 0
             newest = self.newest_stage()
-            if newest < self._next:
+            # One that has begun since we asked for the next ones is no gap.
+            next_ones = range(self._next, self._next + LOOK_AHEAD)
+            if newest < self._next or any(self.stage(id) is not None for id in next_ones):
                 return
         self.resynchronised += 1
         self._next = newest + 1
