@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid} is marked {mark}: move it to {folder}")
 
 
-class ByCluster(LoadScopeScheduling):
+class ByCluster(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """Tests of a folder that shares a cluster, or of a file, stay together in one process."""
 
     def _split_scope(self, nodeid: str) -> str:
