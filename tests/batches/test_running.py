@@ -176,6 +176,12 @@ def test_the_interval_that_executors_are_to_suffice_for(
     assert at(trigger=trigger).interval(seen) == expected
 
 
+def test_a_query_without_a_trigger_may_be_told_how_long_batches_take() -> None:
+    assert replace(at(trigger=0.0), batch_time=30.0).interval(2.0) == 30.0
+    assert replace(at(trigger=20.0), batch_time=30.0).interval(90.0) == 30.0
+    assert replace(at(trigger=20.0), batch_time=10.0).interval(90.0) == 20.0
+
+
 def test_a_batch_of_fixed_costs_needs_executors_for_its_interval() -> None:
     """No row yet, 200 s of tasks: ten seconds of what comes keep twenty executors busy."""
     empty = replace(READ, input_records=0, write_records=0)

@@ -149,6 +149,7 @@ class FakeEngine:
     ) -> None:
         self._session = spark
         self.window = window
+        self.batch_time = 10.0
         self.pool = ExecutorPool(spark.sparkContext)
         self.stopped = threading.Event()
         self.queries = ("q",)

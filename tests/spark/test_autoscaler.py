@@ -269,9 +269,9 @@ class Local:
 @pytest.mark.parametrize(("policy", "arrivals"), [("ds2", False), ("mead", True)])
 def test_a_cluster_makes_the_engine(policy: str, arrivals: bool) -> None:
     cluster = Local()
-    made = Autoscaler(FakeSession([]), policy, period="30s", cluster=cluster)
+    made = Autoscaler(FakeSession([]), policy, period="30s", batch_time="1 min", cluster=cluster)
     assert cluster.asked == [{"window": 30.0, "arrivals": arrivals}]
-    assert made._engine.pool.limits == (1, 80)
+    assert made._engine.pool.limits == (1, 80) and made._engine.batch_time == 60.0
 
 
 def test_a_policy_is_an_object_or_a_name() -> None:
@@ -294,7 +294,7 @@ def test_everything_else_goes_by_config() -> None:
     [
         (
             "max_executor",
-            r"'max_executor'; did you mean 'max_executors'\? Known: at_cap, blackouts,",
+            r"'max_executor'; did you mean 'max_executors'\? Known: at_cap, batch_time, blackouts,",
         ),
         ("freezefile", r"did you mean 'freeze_file'\?"),
         ("heartbeat", r"heartbeat is a key of config: config=\{'heartbeat': 8\}"),

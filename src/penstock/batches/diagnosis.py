@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.batches.running import LONG_ENOUGH, Underway, tasks_of
+from penstock.batches.running import BATCH_TIME, Underway, tasks_of
 from penstock.batches.stages import names_of, roles_of
 from penstock.batches.values import Batch, Stage, Task
 from penstock.core.findings import ENDING, LONG_LIVED, Finding
@@ -130,8 +130,8 @@ def _worth_a_look(facts: QueryFacts) -> Sequence[Batch]:
     """The last batches, if each is long, read anything and was watched; else none."""
     ran = [b for b in facts.batches if not b.idle][1:]  # the first one starts everything
     last = [b for b in ran if b.rows and facts.stages.get(b.id)][-IN_A_ROW:]
-    trigger = facts.underway.trigger if facts.underway is not None else None
-    allowed = trigger or LONG_ENOUGH
+    at = facts.underway
+    allowed = BATCH_TIME if at is None else at.trigger or at.batch_time
     long = len(last) == IN_A_ROW and all(b.duration > allowed for b in last)
     return last if long else ()
 

@@ -16,7 +16,7 @@ from penstock.batches.values import Admission, Batch, Source, Stage, total_count
 from penstock.core.findings import TriggerKind
 
 ALIKE = 2.0  # offsets count records if they say at most so many times what was read, or less
-LONG_ENOUGH = 10.0  # seconds between batches that are good enough for a query without a trigger
+BATCH_TIME = 10.0  # seconds between batches that are good enough for a query without a trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class Underway:
     newest: records that each source has by now, from its beginning; ``None`` where it is not known
     rates: records/s that came to each source lately; ``None`` where it is not known
     trigger: seconds between batches as the query was told; 0 if one follows the other
+    batch_time: seconds that a batch may take where there is no trigger
     limits: what a batch takes of each source at most; empty where that is not known
     kind: when batches come
     query_id: stays the same when the query is started again from its checkpoint
@@ -52,6 +53,7 @@ class Underway:
     newest: tuple[int | None, ...] = ()
     rates: tuple[float | None, ...] = ()
     trigger: float | None = None
+    batch_time: float = BATCH_TIME
     limits: tuple[Admission, ...] = ()
     kind: TriggerKind | None = None
     query_id: str = ""
@@ -66,7 +68,7 @@ class Underway:
         """
         if self.trigger is None:
             return seen
-        allowed = max(self.trigger, LONG_ENOUGH)
+        allowed = max(self.trigger, self.batch_time)
         return allowed if self.trigger == 0 or seen is None else min(seen, allowed)
 
 

@@ -48,6 +48,7 @@ class Others(SingleGuards, total=False):
 
     parameters: of a policy that is given by its name
     window: seconds of finished batches that a decision looks at; the period, if not given
+    batch_time: seconds that a batch may take of a query without a trigger
     guards: all guards as one value
     seed: of a policy that draws at random
     freeze_file: while this file exists, nothing is done
@@ -61,6 +62,7 @@ class Others(SingleGuards, total=False):
 
     parameters: Mapping[str, Any] | None
     window: float | str | None
+    batch_time: float | str | None
     guards: Guards | None
     seed: int | None
     freeze_file: Path | str | None
@@ -147,6 +149,7 @@ class Autoscaler(Controller):
             self._engine = cluster.engine(spark, window=window, arrivals=arrivals)
         else:
             self._engine = SparkEngine(spark, window=window, arrivals=arrivals)
+        self._engine.batch_time = settings.batch_time
         self._engine.pool.limits = (settings.guards.minimum, settings.guards.maximum)
         self._engine.pool.frozen = self._why_not
         if settings.mode == "act":

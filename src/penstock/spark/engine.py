@@ -14,7 +14,7 @@ from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.diagnosis import QueryFacts, TaskLists, diagnose, no_query
 from penstock.batches.partitions import PartitionLog
 from penstock.batches.presence import Presence
-from penstock.batches.running import NewestLog, Underway, tasks_of
+from penstock.batches.running import BATCH_TIME, NewestLog, Underway, tasks_of
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage, tasks_at_once
@@ -44,6 +44,7 @@ class SparkEngine:
         from what the tasks report
     arrivals: whether to keep the newest arrivals, for policies that want them
     status: what is asked for stages and executors; Spark's status store in this driver's JVM
+    batch_time: seconds that a batch may take of a query without a trigger
     stopped: ends a wait
     """
 
@@ -78,6 +79,7 @@ class SparkEngine:
         self.arrivals = ArrivalLog() if arrivals else None
         self.shares = CpuShares(cluster, self._context.applicationId)
         self.pool = ExecutorPool(self._context)
+        self.batch_time = BATCH_TIME
         self.stopped = threading.Event()
 
     def attach(self) -> None:
@@ -207,9 +209,11 @@ class SparkEngine:
         # One may have ended while we asked; its progress is the better source.
         ended = {run: batches[-1].id for run, batches in self._log.queries().items()}
         return {
-            run: replace(at, batch=None)
-            if at.batch is not None and at.batch.id <= ended.get(run, -1)
-            else at
+            run: replace(
+                at,
+                batch_time=self.batch_time,
+                batch=at.batch if at.batch and at.batch.id > ended.get(run, -1) else None,
+            )
             for run, at in found.items()
         }
 

@@ -45,7 +45,12 @@ class LastGate(Protocol):
 
 
 class ApplicationEngine(LiveEngine, Protocol):
-    """The queries and executors of one Spark application."""
+    """The queries and executors of one Spark application.
+
+    batch_time: seconds that a batch may take of a query without a trigger
+    """
+
+    batch_time: float
 
     @property
     def pool(self) -> LastGate:

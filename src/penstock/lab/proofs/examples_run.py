@@ -25,6 +25,7 @@ from penstock.lab.proofs.proof import Say
 
 EXAMPLES = Path("examples/src/main/python/sql/streaming")  # in the pyspark package
 TIMES = 10  # the load goes up so many times
+BATCH_TIME = 30.0  # seconds: 200 tasks of each stage keep two cores busy, whatever they read
 START_SECONDS = 180.0  # until the example has its session and reads
 STOP_SECONDS = 60.0
 LOOK = 1.0  # seconds between looks at the journal
@@ -54,7 +55,7 @@ class Example:
 BY_NAME: Mapping[str, Example] = {
     "windowed": Example(
         script="structured_network_wordcount_windowed.py",
-        low=2_000.0,
+        low=200.0,
         vocabulary=200,
         arguments=("60", "30"),
     ),
@@ -64,10 +65,8 @@ BY_NAME: Mapping[str, Example] = {
         vocabulary=200,
         needs="pandas",
     ),
-    "sessionization": Example(script="structured_sessionization.py", low=2_000.0, vocabulary=200),
-    "kafka": Example(
-        script="structured_kafka_wordcount.py", low=2_000.0, vocabulary=200, kafka=True
-    ),
+    "sessionization": Example(script="structured_sessionization.py", low=200.0, vocabulary=200),
+    "kafka": Example(script="structured_kafka_wordcount.py", low=200.0, vocabulary=200, kafka=True),
 }
 
 
@@ -88,7 +87,7 @@ class ExamplesSettings:
     busy: float = 120.0
     after: float = 420.0
     executors: int = 4
-    cpu_share: float = 0.5
+    cpu_share: float = 0.4
     done: str | None = None
 
     def __post_init__(self) -> None:
@@ -192,9 +191,10 @@ def _running(
     folder: Path,
     events: Path,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """``penstock run`` as anyone would start it; only Spark's event log is switched on."""
+    """``penstock run`` as anyone would start it, with Spark's event log, and batches of 30 s."""
     settings = {
         **conf,
+        "spark.penstock.batch_time": f"{BATCH_TIME:g}s",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": events.absolute().as_uri(),
         "spark.eventLog.rolling.enabled": "false",

@@ -58,6 +58,15 @@ class SiteEngine:
         return self._spark.queries
 
     @property
+    def batch_time(self) -> float:
+        """Seconds that a batch may take of a query without a trigger."""
+        return self._spark.batch_time
+
+    @batch_time.setter
+    def batch_time(self, seconds: float) -> None:
+        self._spark.batch_time = seconds
+
+    @property
     def acting(self) -> bool:
         """Whether a change of size or place has not taken effect yet."""
         return self.pool.in_flight or bool(self._coming or self._leaving)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
+from penstock.batches.running import BATCH_TIME
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Blackout, Guards
 from penstock.policies import DECIDING, spark_dra
@@ -241,6 +242,8 @@ _ALL = (
         text="Time between decisions."),
     Key(name="window", kind="duration", default=None, above=True, optional=True,
         text="Time of finished batches that a decision looks at; `none`: the period."),
+    Key(name="batch_time", kind="duration", default=BATCH_TIME, above=True,
+        text="Time that a batch may take of a query without a trigger."),
     Key(name="blackouts", kind="times", default=(),
         text="Daily times without actions, UTC, such as `22:00-06:30`."),
     Key(name="freeze_file", kind="path", default=None, optional=True,

@@ -54,6 +54,7 @@ class Settings:
     guards: Guards
     period: float
     window: float | None
+    batch_time: float
     freeze_file: Path | None
     freeze_signals: bool
     journal: Path | None
