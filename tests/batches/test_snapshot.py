@@ -16,6 +16,7 @@ from penstock.core.errors import NotReady
 from penstock.core.model import QuerySeen, Slot, Snapshot
 from penstock.core.sanity import believable, idle_for_sure
 from penstock.policies import DS2
+from penstock.policies.signals.demand import demand_of
 from penstock.spark.read.progress import ProgressLog, batch_of
 
 PROGRESS = {
@@ -331,10 +332,28 @@ def test_a_batch_without_data_has_no_reading_stage() -> None:
 
 def test_stages_that_read_only_some_of_the_earlier_ones() -> None:
     written = {"read-1": 100.0, "read-2": 40.0}
-    assert upstream_of(140.0, written) == ("read-1", "read-2")
-    assert upstream_of(40.0, written) == ("read-2",)
-    assert upstream_of(77.0, written) == ("read-1", "read-2")
-    assert upstream_of(0.0, dict.fromkeys(written, 0.0)) == ("read-1", "read-2")
+    assert upstream_of(140.0, written, {}) == ("read-1", "read-2")
+    assert upstream_of(40.0, written, {}) == ("read-2",)
+    assert upstream_of(77.0, written, {}) == ("read-1", "read-2")
+    assert upstream_of(0.0, dict.fromkeys(written, 0.0), {}) == ("read-1", "read-2")
+
+
+def test_a_sort_reads_again_what_its_sample_read() -> None:
+    """Spark's windowed word count: read, a sample of the counts, the counts themselves, sorted."""
+    batches = [batch(i) for i in range(5)]
+    found = []
+    for b in batches:
+        template = stages(b.id)[0]
+        read = replace(template, id=4 * b.id, input_records=b.rows, write_records=600)
+        sample = replace(template, id=4 * b.id + 1, input_records=0, read_records=600,
+                         write_records=0)  # fmt: skip
+        counted = replace(sample, id=4 * b.id + 2, write_records=2400)
+        sort = replace(sample, id=4 * b.id + 3, read_records=2400)
+        found += [read, sample, counted, sort]
+    s = together(window_of(batches, found, now=1019.0))
+    first, second, third, last = s.pipeline.order
+    assert set(s.pipeline.edges) == {(first, second), (first, third), (third, last)}
+    assert set(demand_of(s)) == set(s.operators)
 
 
 def test_a_batch_counts_when_all_its_stages_are_known() -> None:

@@ -198,6 +198,7 @@ def works_of(
     spells = _spells([b for b in ran if b.id in window], roles, cores)
     works: list[Work] = []
     unread: dict[str, float] = {}
+    earlier: dict[str, float] = {}
     for role, name in zip(roles, names_of(roles, state), strict=True):
         # Its own source tells how much a stage has to do, else all of them together.
         own = role.source if sources == len(demand.rates) else None
@@ -205,7 +206,8 @@ def works_of(
         mine = [s for batch, some in role.stages.items() if batch in window for s in some]
         records, per_row = _records(role, mine, done, alone=own is not None or sources == 1)
         written = sum(s.write_records for s in mine)
-        upstream = upstream_of(records, unread) if role.source is None else ()
+        upstream = upstream_of(records, unread, earlier) if role.source is None else ()
+        earlier[name] = float(written)
         unread = {u: n for u, n in unread.items() if u not in upstream} | {name: float(written)}
         rate, lag = demand.rate(own), demand.lag(own)
         interval = demand.target or demand.interval

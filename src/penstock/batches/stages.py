@@ -119,24 +119,39 @@ def names_of(roles: Sequence[Role], state: Sequence[str]) -> list[str]:
     return names
 
 
-def upstream_of(read: float, pending: Mapping[str, float]) -> tuple[str, ...]:
+def upstream_of(
+    read: float, pending: Mapping[str, float], earlier: Mapping[str, float]
+) -> tuple[str, ...]:
     """Which of the earlier stages a stage reads from, by what it read and what they wrote.
 
-    All that nobody has read yet, unless only some of them wrote as much. What wrote nothing is the
-    end of a job of its own, where a batch has several.
+    All that nobody has read yet (``pending``), unless only some of them wrote as much. What wrote
+    nothing is the end of a job of its own, where a batch has several. A later job may read again
+    what an earlier one read: a sort looks at a sample of what it is going to sort first.
 
-    >>> upstream_of(10.0, {"read-1": 10.0, "read-2": 500.0})
+    >>> upstream_of(10.0, {"read-1": 10.0, "read-2": 500.0}, {})
     ('read-1',)
-    >>> upstream_of(10.0, {"read-2": 10.0, "stage-3": 0.0})
+    >>> upstream_of(10.0, {"read-2": 10.0, "stage-3": 0.0}, {})
     ('read-2',)
+    >>> upstream_of(10.0, {"sample": 0.0}, {"read": 10.0, "sample": 0.0})
+    ('read',)
     """
-    if read:
-        pending = {name: wrote for name, wrote in pending.items() if wrote} or pending
-    for size in range(len(pending), 0, -1) if len(pending) < 7 else ():
-        for some in combinations(pending, size):
-            if abs(sum(pending[name] for name in some) - read) <= SAME * read:
+    if not read:
+        return _as_much(read, pending) or tuple(pending)
+    wrote = {name: records for name, records in pending.items() if records}
+    again = {name: records for name, records in earlier.items() if records and name not in pending}
+    return _as_much(read, wrote) or _as_much(read, again) or tuple(wrote or pending)
+
+
+def _as_much(read: float, written: Mapping[str, float]) -> tuple[str, ...]:
+    """The stages, as many as possible, that together wrote what was read; empty if there are none.
+
+    Of few only: all ways to choose some of many are too many.
+    """
+    for size in range(len(written), 0, -1) if len(written) < 7 else ():
+        for some in combinations(written, size):
+            if abs(sum(written[name] for name in some) - read) <= SAME * read:
                 return some
-    return tuple(pending)
+    return ()
 
 
 def _id(stage: Stage) -> int:

@@ -150,11 +150,12 @@ def _upstream(
 ) -> tuple[tuple[int, ...], ...]:
     found: list[tuple[int, ...]] = []
     unread: dict[str, float] = {}
+    earlier: dict[str, float] = {}
     for place, (role, name) in enumerate(zip(roles, names, strict=True)):
         read = sum(r.records[place] for r in rows)
-        mine = upstream_of(read, unread) if role.source is None else ()
+        mine = upstream_of(read, unread, earlier) if role.source is None else ()
         unread = {u: n for u, n in unread.items() if u not in mine}
-        unread[name] = float(sum(r.stages[place].write_records for r in rows))
+        unread[name] = earlier[name] = float(sum(r.stages[place].write_records for r in rows))
         found.append(tuple(names.index(u) for u in mine))
     return tuple(found)
 
