@@ -78,6 +78,24 @@ def test_a_trace_of_ones_own() -> None:
     assert group["policies"][0]["minutes"] == 15.0
 
 
+def test_recorded_traffic_is_told_and_not_rescaled() -> None:
+    rows = "\n".join(f"{1_700_000_000_000 + 60_000 * m};{1000 * (m % 3)}" for m in range(12))
+    Path("week.csv").write_text(f"time;total bids\n{rows}\n")
+    run = ("--policies", "ds2,static:slots=8", "--trace", "week.csv", "--value-column",
+           "total bids", "--as", "rate", "--json", "--no-save", "--seeds", "2",
+           "--workers", "1")  # fmt: skip
+    done = shell(*run)
+    (group,) = printed(done)["groups"]
+    assert group["policies"][0]["minutes"] == 12.0
+    assert "epoch milliseconds" in done.stderr and "semicolons" in done.stderr
+    assert "mean 1,000 records/s, peak 2,000 records/s; nothing is rescaled" in done.stderr
+    assert "scale" not in group["title"]
+    scaled = shell(*run, "--scale", "p100=4000", "--start-time", "1700000180")
+    (group,) = printed(scaled)["groups"]
+    assert "scale 2" in group["title"] and group["policies"][0]["minutes"] == 9.0
+    assert "mean 2,000 records/s, peak 4,000 records/s; scaled by 2" in scaled.stderr
+
+
 def test_a_finished_bench_can_be_looked_at_again() -> None:
     assert shell("--policies", "ds2,hpa-cpu", *SHORT).exit_code == 0
     first = printed(shell("latest", "--json"))
@@ -106,6 +124,10 @@ def test_a_finished_bench_can_be_looked_at_again() -> None:
         (("--policies", "ds2", "--seeds", "0"), "seeds = 0"),
         (("--policies", "ds2", "--start", "99"), "start = 99"),
         (("--policies", "ds2", "--workload", "trace", "--workload-set", "file=no.csv"), "no.csv"),
+        (("--policies", "ds2", "--trace", "no.csv"), "no.csv"),
+        (("--policies", "ds2", "--as", "rate"), "--as goes with recorded traffic"),
+        (("--policies", "ds2", "--start-time", "9"), "--start-time goes with recorded traffic"),
+        (("--policies", "ds2", "--trace", "x", "--workload-set", "a=1"), "--workload-set goes"),
     ],
 )
 def test_bad_input_writes_nothing(arguments: tuple[str, ...], words: str) -> None:

@@ -104,7 +104,9 @@ class TestReplay:
 
     def test_fill(self, tmp_path: Path) -> None:
         file = write(tmp_path, "time,count\n0,6\n60,12\n240,18\n")
-        for fill, counts in (("zero", [6, 12, 0, 0, 18]), ("last", [6, 12, 12, 12, 18])):
+        filled = {"zero": [0, 0], "last": [12, 12], "": [14, 16], "line": [14, 16]}
+        for fill, between in filled.items():
+            counts = [6, 12, *between, 18]
             trace = Trace(file=file, fill=fill)
             found = per_second(trace, 300).reshape(5, 60).sum(axis=1)
             assert found == pytest.approx(counts)
@@ -156,32 +158,17 @@ WRONG: dict[str, tuple[str, str]] = {
     "only a header": ("minute,count\n", "has a header but no rows"),
     "one row": ("minute,count\n2013-05-01 00:00,4\n", "one row .* give step=SECONDS"),
     "no header": ("0,4\n60,5\n", "line 1: '0,4' is no header"),
-    "no count column": ("minute,trips\n0,4\n60,5\n", "line 1: no count column among minute, trips"),
+    "no count column": ("minute,trips\n0,4\n60,5\n", "line 1: 'trips' may be anything; say what"),
     "no time column": ("day,count\n0,4\n60,5\n", "line 1: no time column .* time_column=NAME"),
     "text for a count": ("time,count\n0,4\n60,many\n", "line 3: count 'many' is not a number"),
-    "no count": ("time,count\n0,4\n60,\n", "line 3: count '' is not a number"),
     "negative": ("time,count\n0,4\n60,-5\n", "line 3: count -5 must be a finite number ≥ 0"),
-    "not a number": ("time,count\n0,4\n60,nan\n", "line 3: count nan must be a finite"),
     "infinite": ("time,count\n0,4\n60,inf\n", "line 3: count inf must be a finite"),
     "text for a time": ("time,count\nnoon,4\n", "line 2: time 'noon' is not a time; write ISO"),
     "nan for a time": ("time,count\nnan,4\n", "line 2: time 'nan' is not a time"),
-    "unsorted": ("time,count\n0,4\n60,5\n30,6\n", "line 4: time '30' is not after '60' .* sort"),
     "twice": ("time,count\n0,4\n60,5\n60,6\n", "line 4: time '60' is not after '60'"),
-    "uneven": ("time,count\n0,4\n60,5\n130,6\n", "line 4: .* 70 s after .* rows are 60 s apart"),
-    "denser later": ("time,count\n0,4\n120,5\n180,6\n", "line 4: .* rows are 120 s apart.*step="),
     "too few values": ("time,count\n0,4\n60\n", "line 3: 1 values under 2 columns"),
     "too many values": ("time,count\n0,4\n60,5,6\n", "line 3: 3 values under 2 columns"),
     "empty line": ("time,count\n0,4\n\n60,5\n", "line 3: is empty"),
-    "one minute missing": (
-        "minute,count\n2013-05-01 00:00,1\n2013-05-01 00:01,1\n2013-05-01 00:03,1\n",
-        "line 4: minute '2013-05-01 00:03': '2013-05-01 00:02' is missing before it"
-        r".*fill=zero or fill=last",
-    ),
-    "an hour missing": (
-        "time,count\n2013-03-10T01:58:00Z,1\n2013-03-10T01:59:00Z,1\n2013-03-10T03:00:00Z,1\n",
-        r"'2013-03-10T02:00:00\+00:00' and 59 more rows are missing",
-    ),
-    "a second missing": ("time,count\n100,1\n101,1\n103,1\n", "line 4: time '103': '102' is miss"),
 }
 
 
@@ -218,11 +205,10 @@ class TestOtherFaults:
         ("parameters", "message"),
         [
             ({"fill": "zeros"}, "did you mean 'zero'"),
-            ({"count_column": "cuont"}, "unknown count column of .* did you mean 'count'"),
+            ({"count_column": "cuont"}, "unknown value column of .* did you mean 'count'"),
             ({"time_column": "when"}, "unknown time column of .* 'when'"),
-            ({"time_column": "count"}, "'count' cannot be both"),
+            ({"time_column": "count"}, "no count column among minute, count"),
             ({"step": -1}, "step = -1.0 must be"),
-            ({"step": 45}, "60 s after the row before, but rows are 45 s apart"),
             ({"speed": 0}, "speed = 0 must be above 0"),
             ({"scale": -1}, "scale = -1.0"),
             ({"repeat": "often"}, "repeat = 'often' must be true or false"),
@@ -236,6 +222,6 @@ class TestOtherFaults:
             create("trace", {"file": file, **parameters})
 
     def test_a_gap_too_wide_to_fill(self, tmp_path: Path) -> None:
-        file = write(tmp_path, "time,count\n0,1\n1,1\n1000000000,1\n")
-        with pytest.raises(InputError, match=r"line 4: .* more than can be filled"):
+        file = write(tmp_path, "time,count\n0,1\n1,1\n99999999,1\n")
+        with pytest.raises(InputError, match=r"100,000,000 rows of 1 s, more than 50,000,000"):
             Trace(file=file, fill="zero")

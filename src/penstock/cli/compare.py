@@ -12,14 +12,23 @@ from penstock.cli.bench import check_workers, runs_bar, show
 from penstock.cli.options import (
     LOAD,
     AsJson,
+    EndTime,
+    Fill,
     NoSave,
     Out,
     Query,
+    Scale,
     Shared,
     Start,
+    StartTime,
+    Step,
+    TimeColumn,
+    TraceFile,
+    ValueColumn,
+    ValuesAre,
     Workload,
     WorkloadSet,
-    pairs,
+    load_of,
 )
 from penstock.core.errors import InputError
 
@@ -44,6 +53,15 @@ def compare(
     query: Query = "q1",
     workload: Workload = "cosine",
     workload_set: WorkloadSet = None,
+    trace: TraceFile = None,
+    time_column: TimeColumn = "",
+    value_column: ValueColumn = "",
+    values_are: ValuesAre = "",
+    start_time: StartTime = "",
+    end_time: EndTime = "",
+    step: Step = 0.0,
+    fill: Fill = "line",
+    scale: Scale = "",
     shared: Shared = False,
     start: Start = None,
     profile: Annotated[
@@ -90,10 +108,23 @@ def compare(
     check_workers(workers)
     from penstock.comparison import api
 
-    with runs_bar(f"{query} under {workload}") as progress:
+    load = load_of(
+        workload,
+        workload_set,
+        trace,
+        time_column=time_column,
+        value_column=value_column,
+        kind=values_are,
+        start_time=start_time,
+        end_time=end_time,
+        step=step,
+        fill=fill,
+        scale=scale,
+    )
+    with runs_bar(f"{query} under {trace or workload}") as progress:
         done = api.compare(
             policies.split(","),
-            {**pairs("--workload-set", workload_set), "name": workload},
+            load,
             query=query,
             seeds=seeds,
             minutes=minutes,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.output import say
 from penstock.core.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.workloads.trace import Trace
 
 OUTPUT = "Output"  # the panel of --help that these stand in
 Out = Annotated[Path, typer.Option(help="Where runs are kept.", rich_help_panel=OUTPUT)]
@@ -39,6 +43,52 @@ Start = Annotated[
         help="Start size of each pool.",
         rich_help_panel=LOAD,
         show_default="the query's, within the limits",
+    ),
+]
+
+# Recorded traffic instead of a workload.
+TRACE = "Recorded traffic"  # the panel of --help that these stand in
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        help="CSV, Prometheus JSON or a web log to replay.",
+        rich_help_panel=TRACE,
+        show_default="none",
+    ),
+]
+TimeColumn = Annotated[
+    str, typer.Option(help="Tells when.", rich_help_panel=TRACE, show_default="found out")
+]
+ValueColumn = Annotated[
+    str, typer.Option(help="Tells how much; A,B,…: summed.", rich_help_panel=TRACE,
+                      show_default="found out")
+]  # fmt: skip
+ValuesAre = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        help="rate, count, counter, events or intervals.",
+        rich_help_panel=TRACE,
+        show_default="by the column's name",
+    ),
+]
+StartTime = Annotated[
+    str, typer.Option(help="Begin there.", rich_help_panel=TRACE, show_default="the first row")
+]
+EndTime = Annotated[
+    str, typer.Option(help="End there.", rich_help_panel=TRACE, show_default="the last row")
+]
+Step = Annotated[
+    float, typer.Option(help="Seconds per row.", rich_help_panel=TRACE, show_default="found out")
+]
+Fill = Annotated[str, typer.Option(help="Gaps: line, zero, last, none.", rich_help_panel=TRACE)]
+Scale = Annotated[
+    str,
+    typer.Option(
+        help="2, peak=5000, mean=800 or p99=3000 records/s.",
+        rich_help_panel=TRACE,
+        show_default="as recorded",
     ),
 ]
 
@@ -109,3 +159,48 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
             raise InputError(f"{option} {text!r} must look like KEY=VALUE")
         values[key.strip()] = value.strip()
     return values
+
+
+def recorded(
+    file: Path,
+    *,
+    time_column: str = "",
+    value_column: str = "",
+    kind: str = "",
+    start_time: str = "",
+    end_time: str = "",
+    step: float = 0.0,
+    fill: str = "line",
+    scale: str = "",
+) -> Trace:
+    """The traffic of a file, as the options of the panel say; what was understood is printed."""
+    from penstock.workloads.trace import Trace, scaled
+
+    trace = Trace(
+        file=str(file),
+        time_column=time_column,
+        value_column=value_column,
+        kind=kind,
+        start=start_time,
+        end=end_time,
+        step=step,
+        fill=fill,
+    )
+    trace = scaled(trace, scale or "1")
+    for line in trace.understood.lines(trace.scale):
+        say(line)
+    return trace
+
+
+def load_of(
+    workload: str, workload_set: list[str] | None, trace: Path | None, **how: Any
+) -> Trace | dict[str, str]:
+    """The load of a run: recorded traffic where a file is given, else a workload by its name."""
+    if trace is None:
+        if given := [name for name, value in how.items() if value not in ("", 0.0, "line")]:
+            option = {"kind": "--as"}.get(given[0], "--" + given[0].replace("_", "-"))
+            raise InputError(f"{option} goes with recorded traffic: give --trace FILE, too")
+        return {**pairs("--workload-set", workload_set), "name": workload}
+    if workload_set:
+        raise InputError("--workload-set goes with --workload; a trace has options of its own")
+    return recorded(trace, **how)

@@ -12,13 +12,23 @@ from penstock.cli import output
 from penstock.cli.options import (
     LOAD,
     AsJson,
+    EndTime,
+    Fill,
     NoSave,
     Out,
     Query,
+    Scale,
     Shared,
     Start,
+    StartTime,
+    Step,
+    TimeColumn,
+    TraceFile,
+    ValueColumn,
+    ValuesAre,
     Workload,
     WorkloadSet,
+    load_of,
     pairs,
 )
 from penstock.core.guards import Blackout, Guards
@@ -54,6 +64,15 @@ def simulate(
     query: Query = "q1",
     workload: Workload = "cosine",
     workload_set: WorkloadSet = None,
+    trace: TraceFile = None,
+    time_column: TimeColumn = "",
+    value_column: ValueColumn = "",
+    values_are: ValuesAre = "",
+    start_time: StartTime = "",
+    end_time: EndTime = "",
+    step: Step = 0.0,
+    fill: Fill = "line",
+    scale: Scale = "",
     minutes: Annotated[
         float | None,
         typer.Option(
@@ -145,12 +164,25 @@ def simulate(
         over_provisioning=over_provisioning,
         blackouts=tuple(Blackout.parse(text) for text in blackout or ()),
     )
+    load = load_of(
+        workload,
+        workload_set,
+        trace,
+        time_column=time_column,
+        value_column=value_column,
+        kind=values_are,
+        start_time=start_time,
+        end_time=end_time,
+        step=step,
+        fill=fill,
+        scale=scale,
+    )
     with output.progress() as bar:
         task = bar.add_task(f"{policy} on {query}", total=None)
         done = api.simulate(
             {**pairs("--set", set_), "name": policy},
             query=query,
-            workload={**pairs("--workload-set", workload_set), "name": workload},
+            workload=load,
             minutes=minutes,
             seed=seed,
             guards=guards,

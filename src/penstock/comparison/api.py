@@ -4,7 +4,9 @@ A policy is an object such as ``DS2(over_provisioning=1.4)``, one of the user's 
 parameters: ``"ds2:over_provisioning=1.4"``. A workload is an object of ``penstock.workloads`` or a
 name with parameters, too. Either may also be a mapping with a ``name``. What an object leaves at
 its default is the query's own: ``Cosine()`` has the lowest and highest rate of the query, and a
-``Trace`` is scaled so that its highest rate is the query's.
+trace that comes along (``Trace("taxi")``) is scaled so that its highest rate is the query's.
+Traffic from a file of the user's own is never rescaled unless asked: ``Trace("week.csv",
+scale=2)``, ``Trace("week.csv").scaled_to(5000)``.
 """
 
 from __future__ import annotations

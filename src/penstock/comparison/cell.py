@@ -27,6 +27,7 @@ from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
 from penstock.simulator.queries import Query
 from penstock.workloads import patterns
 from penstock.workloads.patterns import PATTERNS, Pattern
+from penstock.workloads.trace import SHIPPED
 
 THESIS_GUARDS = Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0, sleep=True)
 """Exactly the limits of the thesis's runs; its loop sleeps after an action. [kanis23, 6.6]"""
@@ -245,9 +246,9 @@ _RATES: Mapping[str, tuple[str, ...]] = {
 def workload_parameters(workload: str, query: Query, given: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a workload on a query; what is given wins.
 
-    Cosine: the query's low, high and noise. Step: its low and high. Constant: their mean. Trace:
-    scaled so that its highest rate is the query's. Those of ``_RATES``: the pattern's own rates
-    times the query's peak over that of query 1.
+    Cosine: the query's low, high and noise. Step: its low and high. Constant: their mean. A trace
+    that comes along is scaled so that its highest rate is the query's; a user's own has its own
+    rates. Those of ``_RATES``: the pattern's own rates times the query's peak over that of query 1.
     """
     if workload not in PATTERNS:
         raise unknown("workload", workload, PATTERNS)
@@ -258,7 +259,7 @@ def workload_parameters(workload: str, query: Query, given: Mapping[str, Any]) -
         own = {"low": query.low, "high": query.high, "at": 1200.0, "hold": 2400.0}
     elif workload == "constant":
         own = {"rps": (query.low + query.high) / 2}
-    elif workload == "trace" and "scale" not in given:
+    elif workload == "trace" and "scale" not in given and given.get("file", "taxi") in SHIPPED:
         recorded = patterns.create(workload, given)
         assert isinstance(recorded, patterns.Trace)
         peak = float(recorded.curve(0.0).rates.max())

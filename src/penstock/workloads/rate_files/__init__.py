@@ -1,0 +1,1 @@
+"""Files of recorded traffic as people have them, read, and what was understood of each."""
