@@ -57,18 +57,18 @@ def columns_of(
     if kind and kind not in KINDS:
         raise unknown("kind of values", kind, KINDS)
     time = _time_column(rows, time_column)
-    values, told = _value_columns(rows, time, value_column, kind)
+    values = _value_columns(rows, time, value_column, kind)
     if time is not None and time in values:
         raise InputError(
             f"{rows.path}: {rows.header[time]!r} cannot be both the time and the count"
         )
     if kind:
-        known: Kind = kind  # type: ignore[assignment]
+        known: Kind = kind
         told = "as told"
     elif not values:
         known, told = "events", "there is nothing but times"
     else:
-        known, told = _kind_of(rows, values, told)
+        known, told = _kind_of(rows, values), "by its name"
     if time is None and known == "events":
         raise InputError(f"{rows.path}, line 1: events need a column of times; give time_column")
     if time is None and known != "intervals" and len(rows.header) > 1 and not step:
@@ -94,14 +94,12 @@ def _time_column(rows: Rows, given: str) -> int | None:
     return next((i for i, cell in enumerate(_first(rows)) if is_time(cell)), None)
 
 
-def _value_columns(
-    rows: Rows, time: int | None, given: str, kind: str
-) -> tuple[tuple[int, ...], str]:
+def _value_columns(rows: Rows, time: int | None, given: str, kind: str) -> tuple[int, ...]:
     if given:
         names = [name.strip() for name in given.split(",")]
-        return tuple(_place(rows, name, "value column") for name in names), ""
+        return tuple(_place(rows, name, "value column") for name in names)
     if kind == "events":
-        return (), ""
+        return ()
     others = [i for i in range(len(rows.header)) if i != time]
     named = [i for i in others if _kind_named(rows.header[i]) is not None]
     if not named:
@@ -131,10 +129,10 @@ def _value_columns(
             f"value_column={rows.header[named[0]]} (several by comma are summed), or say that "
             "each row is a record (--as events, kind=events)"
         )
-    return tuple(named), ""
+    return tuple(named)
 
 
-def _kind_of(rows: Rows, values: tuple[int, ...], told: str) -> tuple[Kind, str]:
+def _kind_of(rows: Rows, values: tuple[int, ...]) -> Kind:
     """What values are by the names of their columns, which must agree."""
     kinds = {_kind_named(rows.header[i]) for i in values}
     found = kinds.pop()
@@ -144,7 +142,7 @@ def _kind_of(rows: Rows, values: tuple[int, ...], told: str) -> tuple[Kind, str]
             f"{rows.path}, line 1: {names} does not tell what it is; say it (--as, kind=): rate, "
             "count, counter, events or intervals"
         )
-    return found, told or "by its name"
+    return found
 
 
 def _kind_named(name: str) -> Kind | None:

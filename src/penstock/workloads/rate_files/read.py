@@ -144,7 +144,9 @@ def _even(rows: Rows, found: Columns, how: Reading, odd: Oddities) -> tuple[cell
     if found.time is None:
         step = how.step or 1.0
         times = cells.Times(
-            seconds=step * np.arange(len(rows.lines)), written="none in the file", epoch=False
+            seconds=step * np.arange(len(rows.lines), dtype=np.float64),
+            written="none in the file",
+            epoch=False,
         )
     else:
         times = cells.times_of(rows, found.time)
