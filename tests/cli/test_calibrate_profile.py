@@ -21,8 +21,8 @@ from penstock.bench.cell import settings_of
 from penstock.bench.specs.spec import load
 from penstock.core.errors import EngineError
 from penstock.core.model import Change
+from penstock.history.profiling.fit import fit
 from penstock.lab.calibrate.profile import measure
-from penstock.lab.calibrate.profile.fit import fit
 from penstock.lab.calibrate.profile.measure import Measured
 from penstock.lab.calibrate.profile.steps import (
     BATCHES,

@@ -12,7 +12,7 @@ from penstock.batches.snapshot import POOL
 from penstock.batches.values import Stage, Task
 from penstock.core.errors import NotReady
 from penstock.core.model import Change
-from penstock.lab.calibrate.profile.experiment import Detail, Experiment
+from penstock.history.profiling.experiment import Detail, Experiment
 from penstock.simulator.microbatch import MicroBatchEngine, Profile, QueryProfile
 from penstock.simulator.microbatch.pool import SimulatedExecutor, StageRun
 from penstock.workloads.patterns import Constant, Pattern, Step

@@ -1,5 +1,1 @@
-"""Profiles for the micro-batch simulator, measured on real runs: ``fit`` is pure, ``measure`` runs.
-
-``experiment`` what was observed · ``lineup`` batches with their stages side by side · ``lines``
-robust fits · ``stages``, ``states``, ``driver``, ``executors`` one part of a profile each.
-"""
+"""The profile of a Nexmark query, measured on a local cluster by steps of load and size."""

@@ -16,8 +16,8 @@ from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError
 from penstock.core.model import Change, Slot
-from penstock.lab.calibrate.profile.experiment import Experiment, detail_of
-from penstock.lab.calibrate.profile.fit import Fit, fit
+from penstock.history.profiling.experiment import Experiment, detail_of
+from penstock.history.profiling.fit import Fit, fit
 from penstock.lab.calibrate.profile.steps import (
     BATCHES,
     LEAST_BATCHES,

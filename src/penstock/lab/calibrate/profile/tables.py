@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from penstock.lab.calibrate.profile.fit import Fit
+from penstock.history.profiling.fit import Fit
 from penstock.report.table import plain_table
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.profile import fit_states
-from penstock.lab.calibrate.profile.experiment import Experiment
-from penstock.lab.calibrate.profile.fit_driver import (
+from penstock.history.profiling import fit_states
+from penstock.history.profiling.experiment import Experiment
+from penstock.history.profiling.fit_driver import (
     DriverCosts,
     driver_of,
     expected,
@@ -18,9 +18,9 @@ from penstock.lab.calibrate.profile.fit_driver import (
     modelled,
     noise_of,
 )
-from penstock.lab.calibrate.profile.fit_executors import NewTask, executor_of
-from penstock.lab.calibrate.profile.fit_stages import Costs, Output, costs_of, output_of
-from penstock.lab.calibrate.profile.lineup import Lineup, line_up
+from penstock.history.profiling.fit_executors import NewTask, executor_of
+from penstock.history.profiling.fit_stages import Costs, Output, costs_of, output_of
+from penstock.history.profiling.lineup import Lineup, line_up
 from penstock.simulator.microbatch.profile import (
     ExecutorProfile,
     QueryProfile,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.experiment import Experiment
-from penstock.lab.calibrate.profile.lines import Floats
+from penstock.history.profiling import lines
+from penstock.history.profiling.experiment import Experiment
+from penstock.history.profiling.lines import Floats
 from penstock.simulator.microbatch.profile import ExecutorProfile
 
 WARM_UPS = np.geomspace(0.2, 20.0, 25)  # seconds of work that are tried

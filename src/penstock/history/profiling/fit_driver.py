@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.fit_stages import Costs
-from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
+from penstock.history.profiling import lines
+from penstock.history.profiling.fit_stages import Costs
+from penstock.history.profiling.lineup import LinedUpBatch, Lineup
 
 CLEAR = 3.0  # standard errors above 0 that the time between two tasks must be
 LEAST_GAP = 1e-3  # seconds; less between two tasks is none

@@ -19,8 +19,8 @@ from penstock.batches.values import Stage, Task
 from penstock.core.errors import InputError, NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
-from penstock.lab.calibrate.profile.experiment import Detail, Experiment
-from penstock.lab.calibrate.profile.fit import Fit, fit
+from penstock.history.profiling.experiment import Detail, Experiment
+from penstock.history.profiling.fit import Fit, fit
 from penstock.policies import create
 from penstock.simulator.microbatch import (
     ExecutorProfile,

@@ -10,7 +10,7 @@ from itertools import count
 from penstock.batches.stages import Role, names_of, roles_of, upstream_of
 from penstock.batches.values import Batch, Stage, Task
 from penstock.core.errors import InputError
-from penstock.lab.calibrate.profile.experiment import Detail, Experiment
+from penstock.history.profiling.experiment import Detail, Experiment
 
 COLD = 10.0  # seconds of work after which a new executor counts as warm
 LEAST_BATCHES = 12  # settled ones, to make a profile of

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.experiment import Detail, detail_of
-from penstock.lab.calibrate.profile.fit_driver import makespan, modelled, noise_of
-from penstock.lab.calibrate.profile.fit_stages import costs_of
-from penstock.lab.calibrate.profile.fit_states import StateStep, growth, with_state
-from penstock.lab.calibrate.profile.lineup import line_up
+from penstock.history.profiling import lines
+from penstock.history.profiling.experiment import Detail, detail_of
+from penstock.history.profiling.fit_driver import makespan, modelled, noise_of
+from penstock.history.profiling.fit_stages import costs_of
+from penstock.history.profiling.fit_states import StateStep, growth, with_state
+from penstock.history.profiling.lineup import line_up
 from penstock.simulator.microbatch import Profile, StateProfile
 from penstock.simulator.microbatch.profile import VERSION
 from penstock.simulator.microbatch.query import grown

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.batches.batch_cost import LEAST_SPREAD
-from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.lines import Floats
-from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
+from penstock.history.profiling import lines
+from penstock.history.profiling.lines import Floats
+from penstock.history.profiling.lineup import LinedUpBatch, Lineup
 
 SEEN = 2.0  # standard errors above 0 that a cost per record must be
 CLEAR = 3.0  # standard errors above 0 that a cost per row of state must be

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.lab.calibrate.profile import lines
-from penstock.lab.calibrate.profile.lineup import LinedUpBatch, Lineup
+from penstock.history.profiling import lines
+from penstock.history.profiling.lineup import LinedUpBatch, Lineup
 from penstock.simulator.microbatch.profile import StateProfile
 from penstock.simulator.microbatch.query import grown
 
