@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.batches.partitions import busiest_stage, partitions_of
+from penstock.batches.progress import batch_of
 from penstock.batches.snapshot import POOL, QueryWindow, query_window, snapshot
 from penstock.batches.stages import upstream_of
 from penstock.batches.values import Batch, Executor, Source, Stage, Task
@@ -17,7 +18,7 @@ from penstock.core.model import QuerySeen, Slot, Snapshot
 from penstock.core.sanity import believable, idle_for_sure
 from penstock.policies import DS2
 from penstock.policies.signals.demand import demand_of
-from penstock.spark.read.progress import ProgressLog, batch_of
+from penstock.spark.read.progress import ProgressLog
 
 PROGRESS = {
     "id": "6dc2d6a9", "runId": "run-1", "name": "demo", "timestamp": "2026-11-15T20:33:28.500Z",

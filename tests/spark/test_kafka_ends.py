@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.progress import count_of, partitions_of
 from penstock.spark.read import kafka
 from penstock.spark.read.kafka import KafkaEnds, Partitions
-from penstock.spark.read.progress import count_of, partitions_of
 from penstock.spark.read.underway import underway_of
 from tests.fakes.waiting import until
 

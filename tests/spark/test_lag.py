@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.batches.progress import batch_of
 from penstock.batches.snapshot import query_window
 from penstock.batches.values import Batch, Source
 from penstock.core.codec import from_json, to_json
@@ -15,7 +16,6 @@ from penstock.core.loop import Decision
 from penstock.core.model import OperatorSeen, Proposal, QuerySeen, Slot, Snapshot, SourceSeen
 from penstock.core.pipeline import Operator, Pipeline
 from penstock.spark.exporter import Exporter
-from penstock.spark.read.progress import batch_of
 from penstock.spark.settings.settings import load
 
 

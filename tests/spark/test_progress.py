@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.read.progress import ProgressLog, batch_of
+from penstock.batches.progress import batch_of
+from penstock.spark.read.progress import ProgressLog
 
 DOCUMENT = {
     "id": "i", "runId": "run-1", "name": "clicks", "batchId": 3, "batchDuration": 500,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from penstock.batches.progress import batch_of
 from penstock.batches.values import Batch
 from penstock.core.codec import from_json, to_json
 from penstock.core.errors import EngineError, NotReady
@@ -19,7 +20,6 @@ from penstock.core.sanity import believable
 from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.lab.queries.nexmark import QUERIES, Settings, frames, start, stop
 from penstock.spark.engine import SparkEngine
-from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
 from tests.fakes.waiting import until

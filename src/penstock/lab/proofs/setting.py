@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.batches.progress import batch_of
 from penstock.batches.values import Batch
 from penstock.lab.queries import nexmark
 from penstock.lab.queries.nexmark import NexmarkQuery, Settings
 from penstock.lab.rig.saturation import Counting, SaturatedThroughput, saturated_throughput
-from penstock.spark.read.progress import batch_of
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant, Pattern, Trace
 

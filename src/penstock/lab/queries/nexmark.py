@@ -14,6 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.batches.progress import watermark_of
 from penstock.core.errors import InputError
 from penstock.lab.queries.comparison import Comparison, compare_rows
 from penstock.lab.queries.nexmark_queries import QUERIES, Frames, NexmarkQuery, Settings
@@ -29,7 +30,6 @@ from penstock.lab.queries.running import (
 )
 from penstock.lab.sources.kafka import KafkaTopics
 from penstock.lab.sources.nexmark import batch, stream
-from penstock.spark.read.progress import watermark_of
 from penstock.workloads.nexmark import NexmarkStream
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock.batches.progress import watermark_of
 from penstock.core.errors import EngineError, InputError
 from penstock.lab.kafka.records import complete_rows
 from penstock.lab.queries.nexmark_queries import NexmarkQuery
-from penstock.spark.read.progress import watermark_of
 from penstock.workloads.nexmark import NexmarkStream
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from penstock.batches.progress import count_of, partitions_of, waiting_of
 from penstock.batches.running import RunningBatch, Underway
 from penstock.batches.values import Admission, Source
 from penstock.core.findings import TriggerKind
 from penstock.spark.read.kafka import KAFKA, KafkaEnds
-from penstock.spark.read.progress import count_of, partitions_of, waiting_of
 
 # Sources that keep their newest offset in memory: to ask them costs nothing and changes nothing.
 ASKED = ("TextSocketMicroBatchStream",)

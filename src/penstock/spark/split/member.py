@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock import __version__
+from penstock.batches.progress import watermark_of
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Executor
 from penstock.core.codec import from_json, to_json
@@ -17,7 +18,6 @@ from penstock.core.errors import InputError, NotReady, PenstockError
 from penstock.core.model import Change
 from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.engine import SparkEngine
-from penstock.spark.read.progress import watermark_of
 from penstock.spark.split.wire import ADD, REMOVE, ROSTER, Address, Document, Server
 
 LOOK = 0.5  # seconds between looks at an action in flight

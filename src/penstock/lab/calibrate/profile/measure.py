@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.batches.progress import batch_of
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Stage
 from penstock.core.errors import EngineError
@@ -41,7 +42,6 @@ from penstock.lab.rig.saturation import (
 from penstock.simulator.microbatch.profile import VERSION as PROFILE_VERSION
 from penstock.simulator.microbatch.profile import Profile, SourceProfile
 from penstock.spark.engine import SparkEngine
-from penstock.spark.read.progress import batch_of
 from penstock.spark.read.rest import Rest
 from penstock.workloads.nexmark import NexmarkStream
 from penstock.workloads.patterns import Constant
