@@ -15,7 +15,8 @@ def batch_of(progress: Mapping[str, Any]) -> Batch:
     """A progress document (``StreamingQueryProgress.json``) as a ``Batch``."""
     run_id = str(progress["runId"])
     sources = tuple(_source(s) for s in progress.get("sources", []))
-    rows = int(progress.get("numInputRows", 0))
+    # An event log has no sum of them.
+    rows = int(progress.get("numInputRows", sum(s.rows for s in sources)))
     if len(sources) == 1:
         sources = (replace(sources[0], rows=rows),)
     operators = progress.get("stateOperators", [])
