@@ -15,7 +15,7 @@ from penstock.lab.proofs import examples, examples_run
 from penstock.lab.proofs.examples import backlogs_of, judge, keep, prove, rates_of, reactions_of
 from penstock.lab.proofs.examples_course import EventLog, ExampleCourse, Look, Ran, looks_of
 from penstock.lab.proofs.examples_feed import SocketFeed, lines_of
-from penstock.lab.proofs.examples_run import BY_NAME, ExamplesSettings
+from penstock.lab.proofs.examples_run import BY_NAME, ExampleError, ExamplesSettings
 from tests.fakes.spark import look as snapshot
 from tests.fakes.spark import looks as snapshots
 from tests.fakes.waiting import until
@@ -106,16 +106,20 @@ def test_finished_examples_are_not_run_again(
     def run(name: str, *_: Any, **__: Any) -> ExampleCourse:
         if name == "sessions":
             raise MissingError("it needs pandas")
+        if name == "sessionization":
+            raise ExampleError("it ended with exit code 1:\nTraceback\nAnalysisException: no\n")
         return replace(course(), name=name)
 
     monkeypatch.setattr(examples, "run", run)
     said: list[str] = []
-    names = ("windowed", "kafka", "sessions")
+    names = ("windowed", "sessionization", "kafka", "sessions")
     spec = ExamplesSettings(only=names, done=str(tmp_path / "old"))
     (tmp_path / "new").mkdir()
     proof = prove(spec, folder=tmp_path / "new", say=said.append)
     assert [d["example"] for d in proof.details] == ["windowed", "kafka"]
-    assert "not run: it needs pandas" in proof.notes and said == ["it needs pandas"]
+    assert "not run: sessions: it needs pandas" in proof.notes
+    assert "not run: sessionization: AnalysisException: no" in proof.notes
+    assert "it needs pandas" in said and len(said) == 2
     assert (tmp_path / "new" / "report.png").stat().st_size > 10_000
     assert (tmp_path / "new" / "windowed" / "course.json").is_file()
     with pytest.raises(InputError, match="there is no such folder"):

@@ -28,7 +28,14 @@ def cluster() -> Iterator[LocalCluster]:
 
 @pytest.fixture(scope="package")
 def spark(cluster: LocalCluster) -> Any:
-    conf = {"spark.sql.shuffle.partitions": str(SLOTS)}
+    events = cluster.folder / "events"
+    events.mkdir()
+    conf = {
+        "spark.sql.shuffle.partitions": str(SLOTS),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "true",  # by zstd; it is rolled over, too, by default
+    }
     return cluster.session("tests", start_with=1, conf=conf)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (Spark's own convention)
 
+from penstock.history.event_log import is_event_log, read_event_log
+from penstock.lab.clusters.standalone.cluster import LocalCluster
 from penstock.spark.read.rest import Rest
 from penstock.spark.read.status import Status
 from penstock.spark.read.store import Store
@@ -78,6 +81,42 @@ def test_a_batch_is_seen_while_it_runs(spark: Any) -> None:
         assert underway_of([query], {at.run_id: 10**9})[at.run_id].batch is None
     finally:
         query.stop()
+
+
+def test_the_event_log_tells_the_same(spark: Any, cluster: LocalCluster) -> None:
+    store, _ = both(spark)
+    rows = spark.readStream.format("rate").option("rowsPerSecond", 200).load()
+    query = (
+        rows.groupBy((F.col("value") % 5).alias("key")).count()
+        .writeStream.format("noop").outputMode("complete").queryName("counted").start()
+    )  # fmt: skip
+    try:
+        until("three batches with data", lambda: _with_data(query) >= 3)
+    finally:
+        query.stop()
+    progress = {p["batchId"]: p["numInputRows"] for p in map(_document, query.recentProgress)}
+    (log,) = (cluster.folder / "events").iterdir()
+    assert is_event_log(log)
+    found = read_event_log(log).query("counted")
+    assert found.run_id == str(query.runId)
+    assert {b.id: b.rows for b in found.batches if not b.idle} == progress
+    stages = [s for some in found.stages.values() for s in some]
+    assert sum(s.input_records for s in stages) == sum(progress.values())
+    for stage in stages:
+        assert stage == store.stage(stage.id)
+        if stage.id in found.tasks:
+            by_partition = sorted(found.tasks[stage.id], key=lambda t: t.partition)
+            assert by_partition == sorted(store.tasks(stage), key=lambda t: t.partition)
+
+
+def _with_data(query: Any) -> int:
+    return sum(_document(p)["numInputRows"] > 0 for p in query.recentProgress)
+
+
+def _document(progress: Any) -> dict[str, Any]:
+    found = json.loads(progress.json)
+    assert isinstance(found, dict)
+    return found
 
 
 def _ended(status: Status, found: list[Any]) -> bool:

@@ -17,7 +17,7 @@ from penstock.core.codec import from_json, to_json
 from penstock.core.errors import InputError, MissingError
 from penstock.history.files import write_text
 from penstock.lab.proofs.examples_course import ExampleCourse, Look
-from penstock.lab.proofs.examples_run import ExamplesSettings, run
+from penstock.lab.proofs.examples_run import ExampleError, ExamplesSettings, run
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.report import units
 from penstock.report.figure import (
@@ -47,7 +47,7 @@ LONG = 60.0  # seconds: a long batch
 def prove(spec: ExamplesSettings, *, folder: Path, say: Say) -> Proof:
     """Run the examples one after the other; each is kept as soon as it is done.
 
-    One that this machine lacks something for is left out, and named.
+    One that this machine lacks something for, or that fails by itself, is left out, and named.
     """
     courses: list[ExampleCourse] = []
     missing: list[str] = []
@@ -58,11 +58,11 @@ def prove(spec: ExamplesSettings, *, folder: Path, say: Say) -> Proof:
             if course is None:
                 course = run(name, spec, folder=folder / name, say=say)
             keep(course, folder)
-        except MissingError as error:
+        except (MissingError, ExampleError) as error:
             if len(spec.only) == 1:
                 raise
             say(str(error))
-            missing.append(str(error))
+            missing.append(f"{name}: {str(error).strip().splitlines()[-1]}")
             continue
         except KeyboardInterrupt:
             interrupted = True

@@ -34,6 +34,10 @@ TOPIC, PARTS = "lines", 4
 SEED = 0
 
 
+class ExampleError(EngineError):
+    """An example has ended by itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """One script of the pyspark package and what it is fed.
@@ -61,7 +65,7 @@ BY_NAME: Mapping[str, Example] = {
     ),
     "sessions": Example(
         script="structured_network_wordcount_session_window.py",
-        low=20.0,
+        low=200.0,
         vocabulary=200,
         needs="pandas",
     ),
@@ -250,7 +254,7 @@ class _Play:
         while time.monotonic() < deadline:
             if self._child.poll() is not None:
                 log = self._folder / "output.log"
-                raise EngineError(
+                raise ExampleError(
                     f"{self._name} ended with exit code {self._child.returncode}:\n{tail(log)}"
                 )
             if holds():
