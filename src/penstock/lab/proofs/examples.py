@@ -91,7 +91,11 @@ def _kept(done: str | None, name: str) -> ExampleCourse | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reactions:
-    """When an example was scaled, in seconds after the load rose, and after it fell."""
+    """When an example was scaled, in seconds after the load rose, and after it fell.
+
+    before, peak, last: executors before the rise, the most after it, and at the end
+    given_back: executors since the load fell, the most less the last
+    """
 
     asked: float | None
     registered: float | None
@@ -99,6 +103,7 @@ class Reactions:
     before: int
     peak: int
     last: int
+    given_back: int
 
 
 def reactions_of(course: ExampleCourse) -> Reactions:
@@ -110,6 +115,7 @@ def reactions_of(course: ExampleCourse) -> Reactions:
     down = _first(course.looks, course.fall, up=False)
     since = [look.executors for look in course.looks if look.time > course.rise]
     before = [look.executors for look in course.looks if look.time <= course.rise]
+    fallen = [look.executors for look in course.looks if look.time > course.fall]
     return Reactions(
         asked=None if asked is None else asked.time - course.rise,
         registered=None if moment is None else moment - course.rise,
@@ -117,6 +123,7 @@ def reactions_of(course: ExampleCourse) -> Reactions:
         before=before[-1] if before else 0,
         peak=max(since, default=0),
         last=since[-1] if since else 0,
+        given_back=max(fallen) - fallen[-1] if fallen else 0,
     )
 
 
@@ -252,7 +259,7 @@ def _checks(
         ),
         Check(
             figure=f"{course.name}: executors given back",
-            value=float(reactions.peak - reactions.last),
+            value=float(reactions.given_back),
             bound=1.0,
             at_most=False,
         ),

@@ -65,12 +65,14 @@ BY_NAME: Mapping[str, Example] = {
     ),
     "sessions": Example(
         script="structured_network_wordcount_session_window.py",
-        low=200.0,
+        low=1_000.0,
         vocabulary=200,
         needs="pandas",
     ),
     "sessionization": Example(script="structured_sessionization.py", low=200.0, vocabulary=200),
-    "kafka": Example(script="structured_kafka_wordcount.py", low=200.0, vocabulary=200, kafka=True),
+    "kafka": Example(
+        script="structured_kafka_wordcount.py", low=2_000.0, vocabulary=200, kafka=True
+    ),
 }
 
 
