@@ -140,6 +140,23 @@ def test_a_batch_that_is_in_time_says_nothing_new() -> None:
         assert (found.seen.running_for is None) == (counted == 1)
 
 
+def test_what_a_running_batch_has_taken_does_not_wait_whether_it_is_late_or_not() -> None:
+    """900 records an ended batch took, 900 the one that runs; 2,500 are there by now."""
+    last = Batch(
+        query="q", run_id="run-1", id=4, start=START - 50.0, duration=50.0, rows=900,
+        sources=(Source(rows=900, taken=900, available=900),),
+    )  # fmt: skip
+    plan = RunningBatch(id=5, start=START, sources=(source(900, taken=1800, available=1800),))
+    stages = [replace(READ, id=1, batch=4), READ, AGGREGATE]
+    for seconds in (40.0, 59.0, 61.0):
+        now = START + seconds
+        asked = at(plan, newest=2500)
+        found = query_window([last], stages, now=now, window=90.0, cores=1, underway=asked)
+        assert found is not None
+        assert found.seen.lag == 700.0
+        assert found.seen.lag_seconds == pytest.approx(seconds)
+
+
 def test_a_source_that_cannot_be_asked_goes_on_at_its_rate() -> None:
     """Two plannings with 1,000 records between them, 10 s apart; 30 s since the last."""
     first = Batch(

@@ -124,9 +124,10 @@ def query_window(
     if recent[-1].end <= start:
         return None
     if underway is None:
-        intakes = intakes_of(batches)
+        intakes = planned = intakes_of(batches)
     else:
         intakes = intakes_of(batches, now=now, newest=underway.newest)
+        planned = _planned(underway, batches, now) or intakes
     chain = [b for b in batches[max(0, first - 1) :] if b.rows]
     interval = (chain[-1].start - chain[0].start) / (len(chain) - 1) if len(chain) > 1 else None
     rates = [i.offered_rate(max(0, first - 1)) for i in intakes]
@@ -135,11 +136,11 @@ def query_window(
         rates = [mean if lately is None else lately for lately, mean in both]
     demand = Demand(
         rates=rates,
-        lags=[i.waiting(rate) for i, rate in zip(intakes, rates, strict=True)],
+        lags=[i.waiting(rate) for i, rate in zip(planned, rates, strict=True)],
         interval=interval,
         target=None if underway is None else underway.interval(interval),
     )
-    waited = [i.lag_seconds(rate) for i, rate in zip(intakes, rates, strict=True)]
+    waited = [i.lag_seconds(rate) for i, rate in zip(planned, rates, strict=True)]
     told = batches[-max(HISTORY, len(recent)) :]
     shares = [] if cold is None else [cold(b.start, min(b.end, now)) for b in told]
     whole = batch_work(told, by_batch, recent=len(recent), cores=cores, cold=shares)
@@ -213,6 +214,26 @@ def _is_late(underway: Underway, batches: Sequence[Batch], now: float) -> bool:
     ended = [b.duration for b in batches[-USUAL:] if not b.idle]
     lasted = now - underway.batch.start if underway.batch is not None else 0.0
     return not ended or lasted > LATE * sum(ended) / len(ended)
+
+
+def _planned(underway: Underway, batches: Sequence[Batch], now: float) -> list[Intake] | None:
+    """The sources as the plan of the batch that runs left them: what it has taken does not wait.
+
+    ``None`` if there is no such plan.
+    """
+    batch, last = underway.batch, batches[-1]
+    if batch is None or batch.id <= last.id or len(batch.sources) != len(last.inputs):
+        return None
+    begun = Batch(
+        query=last.query,
+        run_id=last.run_id,
+        id=batch.id,
+        start=batch.start,
+        duration=max(0.0, now - batch.start),
+        rows=sum(s.rows for s in batch.sources),
+        sources=batch.sources,
+    )
+    return intakes_of([*batches, begun], now=now, newest=underway.newest)
 
 
 def _by_batch(stages: Sequence[Stage]) -> Mapping[int, Sequence[Stage]]:

@@ -56,7 +56,9 @@ def course(**kw: Any) -> ExampleCourse:
 def test_reactions_count_from_the_steps_of_the_load() -> None:
     found = reactions_of(course())
     assert (found.asked, found.registered, found.down) == (10.0, 18.0, 120.0)
-    assert (found.before, found.peak, found.last) == (1, 2, 1)
+    assert (found.before, found.peak, found.last, found.given_back) == (1, 2, 1, 1)
+    hasty = tuple(replace(k, executors=1) if k.time > FALL - 20 else k for k in course().looks)
+    assert reactions_of(replace(course(), looks=hasty)).given_back == 0
 
 
 def test_an_action_before_the_rise_is_no_answer_to_it() -> None:
