@@ -84,6 +84,7 @@ PROOFS: Mapping[str, ProofCommand] = {
         options={
             "actions": Option(kind=int, default=10, help="Scale-ups that are timed."),
             "period": Option(default=5.0, help="Seconds between decisions."),
+            "high": Option(default=3.0, help="The high load, times what one executor takes."),
         },
         quick={"actions": 2},
     ),

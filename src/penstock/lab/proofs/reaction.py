@@ -36,23 +36,29 @@ from penstock.spark.read.rest import Rest
 QUERY = "q1"
 SLOTS = 4
 CALM, BUSY = 25, 22  # seconds of each load; their sum is no multiple of the period
-LOW, HIGH = 0.3, 3.0  # of what one executor takes
+LOW = 0.3  # of what one executor takes
 START_SECONDS = 3.5  # allowed, in the middle, for all that is not waiting for the next decision
 LATE = 2  # cycles more than actions asked for, until it is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionSettings:
-    """How many scale-ups are timed, and the seconds between two decisions."""
+    """How many scale-ups are timed, and the seconds between two decisions.
+
+    high: the high load, in times of what one executor takes; the low one is 0.3 times that
+    """
 
     actions: int = 10
     period: float = 5.0
+    high: float = 3.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.actions <= 1000:
             raise InputError(f"--actions {self.actions} must lie between 1 and 1000")
         if not 1 <= self.period <= BUSY:
             raise InputError(f"--period {self.period:g} must lie between 1 and {BUSY} seconds")
+        if not 1.2 <= self.high <= SLOTS:
+            raise InputError(f"--high {self.high:g} must lie between 1.2 and {SLOTS}")
 
     @property
     def guards(self) -> Guards:
@@ -140,10 +146,11 @@ def prove(spec: ReactionSettings, *, folder: Path, say: Say) -> Proof:
             ready=lambda: cluster.warm,
         )
         say(
-            f"one executor takes {rate:,.0f} records/s; the load is {LOW:g} and {HIGH:g} times that"
+            f"one executor takes {rate:,.0f} records/s; "
+            f"the load is {LOW:g} and {spec.high:g} times that"
         )
         load = setting.pulses(
-            cluster.folder / "load.csv", low=LOW * rate, high=HIGH * rate, calm=CALM, busy=BUSY
+            cluster.folder / "load.csv", low=LOW * rate, high=spec.high * rate, calm=CALM, busy=BUSY
         )
         begin = time.time() + 1.0
         events = setting.stream_of(
@@ -152,7 +159,7 @@ def prove(spec: ReactionSettings, *, folder: Path, say: Say) -> Proof:
             start=begin,
             seconds=(spec.actions + LATE + 2) * (CALM + BUSY),
             slots=SLOTS,
-            max_rows=int(setting.TRIGGER * HIGH * rate),
+            max_rows=int(setting.TRIGGER * spec.high * rate),
         )
         running = nexmark.start(
             spark, query, events, setting.SETTINGS, folder=cluster.folder / "query",
@@ -236,7 +243,8 @@ def _judge(
     notes = [
         f"bound: control period {spec.period:g} s + {START_SECONDS:g} s for an executor to start "
         f"and get a task; mean batch {batch:.1f} s",
-        "times in seconds after the load went up",
+        f"the load goes from {LOW:g} to {spec.high:g} times what one executor takes; times in "
+        "seconds after that",
     ]
     if not limited:
         notes.append("executors run without a CPU limit")
