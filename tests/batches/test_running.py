@@ -155,6 +155,25 @@ def test_what_a_running_batch_has_taken_does_not_wait_whether_it_is_late_or_not(
         assert found is not None
         assert found.seen.lag == 700.0
         assert found.seen.lag_seconds == pytest.approx(seconds)
+        rate = found.seen.offered_rate
+        assert rate and found.seen.overdue == pytest.approx(max(0.0, 900 / rate - 10.0))
+
+
+def test_a_batch_that_takes_up_a_backlog_is_overdue() -> None:
+    """It has 30,000 records to do where 100 come every second: 300 s of input, 10 s would do."""
+    last = Batch(
+        query="q", run_id="run-1", id=4, start=START - 50.0, duration=50.0, rows=900,
+        sources=(Source(rows=900, taken=900, available=30_900),),
+    )  # fmt: skip
+    plan = RunningBatch(id=5, start=START, sources=(source(30_000, taken=30_900),))
+    asked = replace(at(plan, newest=31_900), rates=(100.0,))
+    stages = [replace(READ, id=1, batch=4), READ, AGGREGATE]
+    found = query_window([last], stages, now=START + 10.0, window=90.0, cores=1, underway=asked)
+    assert found is not None
+    assert (found.seen.lag, found.seen.overdue) == (1000.0, pytest.approx(290.0))
+    idle = replace(asked, batch=None)
+    found = query_window([last], stages, now=START + 10.0, window=90.0, cores=1, underway=idle)
+    assert found is not None and found.seen.overdue is None
 
 
 def test_a_source_that_cannot_be_asked_goes_on_at_its_rate() -> None:

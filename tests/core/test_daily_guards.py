@@ -43,6 +43,17 @@ def decided(
 
 
 @pytest.mark.parametrize(
+    ("overdue", "slots", "bound"), [(None, 1, []), (20.0, 1, []), (31.0, 4, ["drain"])]
+)
+def test_no_scale_down_while_a_batch_takes_up_a_backlog(
+    overdue: float | None, slots: int, bound: list[str]
+) -> None:
+    look = seen(replace(query("asap"), overdue=overdue))
+    assert decided(Guards(drain=30.0), 1.0, look) == (slots, bound)
+    assert decided(Guards(drain=30.0), 7.0, look) == (7, [])
+
+
+@pytest.mark.parametrize(
     ("case", "look", "need", "slots", "guards"),
     [
         ("a backfill is not shrunk", seen(query("available-now")), 1.0, 4, ["backfill"]),

@@ -167,6 +167,7 @@ def query_window(
             skew=partitions.skew if partitions else None,
             partitions=partitions.seconds if partitions else None,
             sources=_sources(recent[-1], demand, waited),
+            overdue=_overdue(underway, planned, demand, running),
             trigger_kind=None if underway is None else underway.kind,
             held_slots=held,
         ),
@@ -234,6 +235,25 @@ def _planned(underway: Underway, batches: Sequence[Batch], now: float) -> list[I
         sources=batch.sources,
     )
     return intakes_of([*batches, begun], now=now, newest=underway.newest)
+
+
+def _overdue(
+    underway: Underway | None,
+    planned: Sequence[Intake],
+    demand: Demand,
+    running: tuple[Batch, Sequence[Stage]] | None,
+) -> float | None:
+    """Seconds of input in the batch that runs beyond what one of the target's length would hold."""
+    rate = demand.rate(None)
+    if underway is None or underway.batch is None or not rate or not demand.target:
+        return None
+    if running is not None:
+        rows = running[0].rows
+    elif all(i.counted for i in planned):
+        rows = sum(s.rows for s in underway.batch.sources)
+    else:
+        return None
+    return max(0.0, rows / rate - demand.target)
 
 
 def _by_batch(stages: Sequence[Stage]) -> Mapping[int, Sequence[Stage]]:

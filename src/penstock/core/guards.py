@@ -224,8 +224,10 @@ class Guards:
             effects.append(_effect("step-limit", pool, slots, before - self.step_down, why))
             slots = before - self.step_down
         if self.drain is not None:
-            waiting = lag_seconds(seen)
-            if waiting is not None and waiting > self.drain:
+            # A batch that takes up a backlog leaves nothing waiting, and has it all to do.
+            overdue = max((q.overdue or 0.0 for q in seen.queries.values()), default=0.0)
+            waiting = (lag_seconds(seen) or 0.0) + overdue
+            if waiting > self.drain:
                 why = f"the backlog of {waiting:.0f} s of input drains first"
                 effects.append(_effect("drain", pool, slots, before, why))
                 slots = before

@@ -146,6 +146,7 @@ class QuerySeen:
     busy, backpressured: shares of the executors' time
     sources: where the records wait
     age: seconds since the newest of these readings
+    overdue: seconds of input that the batch which runs holds beyond an ordinary one
     running_for: seconds that the batch has run that is counted before its end; ``None`` without one
     tasks, tasks_ended: of that batch, as far as its stages are known
     trigger: seconds between batches as the query was told; 0 if one follows the other; ``None``
@@ -180,6 +181,7 @@ class QuerySeen:
     backpressured: float | None = None
     sources: tuple[SourceSeen, ...] = ()
     age: float | None = None
+    overdue: float | None = None
     running_for: float | None = None
     tasks: int | None = None
     tasks_ended: int | None = None

@@ -55,6 +55,7 @@ UNITS: Mapping[type, Mapping[str, Unit]] = {
         "lag": "records",
         "lag_seconds": "seconds",
         "age": "seconds",
+        "overdue": "seconds",
         "running_for": "seconds",
         "latency_p50": "seconds",
         "latency_p95": "seconds",

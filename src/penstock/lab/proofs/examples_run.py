@@ -71,7 +71,11 @@ BY_NAME: Mapping[str, Example] = {
     ),
     "sessionization": Example(script="structured_sessionization.py", low=200.0, vocabulary=200),
     "kafka": Example(
-        script="structured_kafka_wordcount.py", low=2_000.0, vocabulary=200, kafka=True
+        script="structured_kafka_wordcount.py",
+        low=2_000.0,
+        vocabulary=200,
+        words=40,
+        kafka=True,
     ),
 }
 
