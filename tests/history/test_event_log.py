@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from penstock.core.errors import InputError, MissingError
 from penstock.history import event_log
@@ -236,6 +237,17 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError, match="line 1: is longer than"):
         read_event_log(long)
     assert not is_event_log(tmp_path / "nothing") and not is_event_log(tmp_path)
+
+
+def test_a_compressed_log_whole_and_cut_off(tmp_path: Path) -> None:
+    plain = read_event_log(write(tmp_path / "app-1", whole(50)))
+    lines = text(whole(50)).encode()
+    path = tmp_path / "app-1.zstd"
+    path.write_bytes(b"".join(zstandard.compress(p) for p in (lines[:5000], lines[5000:])))
+    assert is_event_log(path)
+    assert read_event_log(path).queries == plain.queries
+    path.write_bytes(path.read_bytes()[:-300])
+    assert len(read_event_log(path).queries[0].batches) < 50
 
 
 def test_without_its_package_a_compressed_log_says_what_to_install(
