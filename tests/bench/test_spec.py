@@ -130,7 +130,10 @@ def test_a_trace_may_lie_beside_the_spec(read: Any, tmp_path: Path) -> None:
     text = changed(('"cosine"', '"trace"\nfile = "week.csv"'), ("minutes = 20", ""))
     (cell,) = read(text).cells
     assert cell.minutes == 30.0
-    assert cell.pattern(0).rate(1799.0) == pytest.approx(2.2e6)  # scaled to the query's peak
+    assert cell.pattern(0).rate(1799.0) == pytest.approx(129 / 60)  # a user's own: as recorded
+    along = changed(('"cosine"', '"trace"\nfile = "nasa"'), ("minutes = 20", ""))
+    (cell,) = read(along).cells
+    assert cell.pattern(0).curve(0.0).rates.max() == pytest.approx(2.2e6)  # the query's peak
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -171,7 +171,10 @@ class TestShow:
             (["cosine", "--picture", "load.jpg"], "--picture load.jpg must end in .png"),
             (["cosine", "--picture", "no/load.png"], "there is no folder no"),
             (["trace", "--workload-set", "file=none.csv"], "'none.csv' cannot be read"),
-            (["trace", "--workload-set", "file=gap.csv"], "gap.csv, line 4: .*fill=zero"),
+            (
+                ["trace", "--workload-set", "file=gap.csv", "--workload-set", "fill=none"],
+                "gap.csv: 1 rows are missing.*fill=zero",
+            ),
         ],
     )
     def test_bad_input_is_2_and_writes_nothing(

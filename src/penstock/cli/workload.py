@@ -68,6 +68,7 @@ def show(
     """Draw the rate of a workload over time, and print its figures."""
     from penstock.workloads.patterns import describe, duration
     from penstock.workloads.sampling import sample
+    from penstock.workloads.trace import Trace
 
     if not 1 <= seeds <= MOST_SEEDS:
         raise InputError(f"--seeds {seeds} must lie between 1 and {MOST_SEEDS}")
@@ -75,6 +76,9 @@ def show(
     patterns = _seeded(name, pairs("--workload-set", set_), seed, seeds)
     seconds = seconds_of(minutes, duration(patterns[0]))
     words = describe(patterns[0])
+    if isinstance(patterns[0], Trace):
+        for line in patterns[0].understood.lines(patterns[0].scale):
+            say(line)
     minutely = [sample(p, seconds, words.get("minute", _MINUTE)) for p in patterns if as_json]
     samples = [sample(p, seconds) for p in patterns]
     if out is not None:
