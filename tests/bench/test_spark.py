@@ -19,7 +19,7 @@ from penstock.bench.cell import SparkCell, read_cell, settings_of, spark_cells
 from penstock.bench.compressed import load as loads
 from penstock.bench.compressed.load import load_of, squeezed
 from penstock.bench.compressed.run import demand_of, spark_scores
-from penstock.bench.compressed.series import Observed, series_of
+from penstock.comparison.batch_series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale
 from penstock.bench.spark import plan
 from penstock.bench.specs.spec import load

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pytest import approx
 
 from penstock.bench.cell import SparkCell, read_cell
 from penstock.comparison.folder import finish, resumed
@@ -12,6 +13,7 @@ from penstock.comparison.results import ReadCell, Results
 from tests.places import ROOT
 
 FLUID = ROOT / "tests" / "reference" / "compare-0.1"
+ROUNDING = 1e-12  # relative: sums of products are added up in another order by other processors
 ON_SPARK = ROOT / "examples" / "twin" / "kafka-q5"
 
 
@@ -22,7 +24,9 @@ def test_a_simulated_comparison(read: ReadCell | None) -> None:
     assert {cell.engine for cell in results.cells} == {"simulated"}
     for cell in results.cells:
         for seed in results.seeds:
-            assert cell.run(seed).scores == results.scores(cell.key, seed)
+            found = cell.run(seed).scores
+            for name, value in results.scores(cell.key, seed).items():
+                assert found[name] == (value if value is None else approx(value, rel=ROUNDING))
     assert results.trace("q5-shared-spikes-dhalion").slots.max() > 1
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
 from penstock.bench.compressed.load import Load
-from penstock.bench.compressed.series import Observed, series_of
+from penstock.comparison.batch_series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.comparison import oracle

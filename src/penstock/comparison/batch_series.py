@@ -1,4 +1,4 @@
-"""A Spark run as a series of thesis seconds: what the scores are computed from.
+"""A run of micro-batches as a series of seconds: what the scores are computed from.
 
 A micro-batch takes its records from the source when it is planned and delivers them when it is
 committed. So, in a run of batches b with records (a_b, e_b] of the stream:
@@ -8,19 +8,20 @@ committed. So, in a run of batches b with records (a_b, e_b] of the stream:
     queue(t)   = t − the moment at which record taken(t) + 1 was offered, 0 if there is none
     latency    = commit − mean moment at which the records of a batch were offered
 
-All in thesis time and in records of the workload.
+All in the time and the records of the load. Where those differ from the clock and the records of
+Spark (a bench in compressed time), ``Times`` says how.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
-from penstock.bench.compressed.thesis_time import Scale
 from penstock.simulator.series import Floats, Series
 from penstock.workloads.patterns import Pattern, offered_at
 
@@ -28,9 +29,34 @@ POINTS = 32  # at which the moments of a batch's records are looked up
 NOTHING = 1e-6  # relative: less waiting is rounding
 
 
+class Times(Protocol):
+    """From the clock and the records of an engine to those of its load."""
+
+    @property
+    def weight(self) -> float:
+        """Records of the load that one record of the engine stands for."""
+        ...
+
+    def moment(self, clock: float) -> float:
+        """Seconds of the load at a moment on the clock."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealTime:
+    """A load as it is: ``start`` the moment on the clock at which it begins."""
+
+    start: float = 0.0
+    weight: float = 1.0
+
+    def moment(self, clock: float) -> float:
+        """Seconds since it began."""
+        return clock - self.start
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What was measured: batches and executors on the clock, CPU in thesis time.
+    """What was measured: batches and executors on the clock, CPU in seconds of the load.
 
     ``cpu`` pairs of a moment and the mean share since the pair before.
     """
@@ -40,8 +66,8 @@ class Observed:
     cpu: Sequence[tuple[float, float]] = field(default=())
 
 
-def series_of(pattern: Pattern, seconds: int, scale: Scale, observed: Observed) -> Series:
-    """One figure per thesis second. ``pattern`` is the workload in thesis time.
+def series_of(pattern: Pattern, seconds: int, times: Times, observed: Observed) -> Series:
+    """One figure per second of the load, which is ``pattern``.
 
     Spark's executors join and leave a running query, so it is never down; its source drops
     nothing.
@@ -49,9 +75,9 @@ def series_of(pattern: Pattern, seconds: int, scale: Scale, observed: Observed) 
     edges = np.arange(seconds + 1, dtype=np.float64)
     offered = offered_at(pattern, edges)
     batches = [b for b in observed.batches if b.taken is not None and b.rows]
-    taken = _taken(batches, scale, edges, offered)
+    taken = _taken(batches, times, edges, offered)
     queue = _waiting(taken, edges, offered)
-    delivered, latency = _delivered(batches, scale, edges, offered, queue)
+    delivered, latency = _delivered(batches, times, edges, offered, queue)
     return Series(
         offered=np.diff(offered),
         consumed=np.diff(taken),
@@ -62,17 +88,39 @@ def series_of(pattern: Pattern, seconds: int, scale: Scale, observed: Observed) 
         down=np.zeros(seconds),
         cpu=_cpu(observed.cpu, seconds),
         expired=np.zeros(seconds),
-        slots={POOL: _slots(observed.executors, scale, edges[1:])},
+        slots={POOL: _slots(observed.executors, times, edges[1:])},
     )
 
 
-def _taken(batches: Sequence[Batch], scale: Scale, edges: Floats, offered: Floats) -> Floats:
+def together(series: Sequence[Series]) -> Series:
+    """Several queries on the same executors as one: the sums of their records.
+
+    The queue latency is that of the query that is furthest behind; latency and CPU are means, the
+    former by what each delivers.
+    """
+    if len(series) == 1:
+        return series[0]
+    delivered = np.sum([s.delivered for s in series], axis=0)
+    weighed = np.sum([s.delivered * s.latency for s in series], axis=0)
+    queue = np.max([s.queue_latency for s in series], axis=0)
+    return replace(
+        series[0],
+        offered=np.sum([s.offered for s in series], axis=0),
+        consumed=np.sum([s.consumed for s in series], axis=0),
+        delivered=delivered,
+        lag=np.sum([s.lag for s in series], axis=0),
+        queue_latency=queue,
+        latency=np.divide(weighed, delivered, out=queue.copy(), where=delivered > 0),
+    )
+
+
+def _taken(batches: Sequence[Batch], times: Times, edges: Floats, offered: Floats) -> Floats:
     """Records taken until each moment, never more than were offered by then.
 
     A batch asks its source a few milliseconds after the time that it says it was planned at.
     """
-    moments = np.array([scale.moment(b.start) for b in batches])
-    ends = np.array([0.0, *(scale.weight * (b.taken or 0) for b in batches)])
+    moments = np.array([times.moment(b.start) for b in batches])
+    ends = np.array([0.0, *(times.weight * (b.taken or 0) for b in batches)])
     steps = ends[np.searchsorted(moments, edges, side="right")]
     return np.asarray(np.minimum(steps, offered))
 
@@ -93,14 +141,14 @@ def _moment_of(records: Floats, edges: Floats, offered: Floats) -> Floats:
 
 
 def _delivered(
-    batches: Sequence[Batch], scale: Scale, edges: Floats, offered: Floats, queue: Floats
+    batches: Sequence[Batch], times: Times, edges: Floats, offered: Floats, queue: Floats
 ) -> tuple[Floats, Floats]:
     """Records committed in each second, and their mean age then."""
     seconds = len(edges) - 1
     delivered, aged = np.zeros(seconds), np.zeros(seconds)
     before = 0.0
     for b in batches:
-        end, moment = scale.weight * (b.taken or 0), scale.moment(b.end)
+        end, moment = times.weight * (b.taken or 0), times.moment(b.end)
         second = int(moment)
         if 0 <= second < seconds and end > before:
             at = before + (np.arange(POINTS) + 0.5) / POINTS * (end - before)
@@ -122,10 +170,10 @@ def _cpu(cpu: Sequence[tuple[float, float]], seconds: int) -> Floats:
     return np.asarray(shares[np.minimum(np.searchsorted(moments, ends), len(shares) - 1)])
 
 
-def _slots(executors: Sequence[Executor], scale: Scale, ends: Floats) -> Floats:
+def _slots(executors: Sequence[Executor], times: Times, ends: Floats) -> Floats:
     """Executors at the end of each second: from their registration to their removal."""
     slots = np.zeros(len(ends))
     for e in executors:
-        gone = np.inf if e.removed is None else scale.moment(e.removed)
-        slots += (scale.moment(e.added) <= ends) & (ends < gone)
+        gone = np.inf if e.removed is None else times.moment(e.removed)
+        slots += (times.moment(e.added) <= ends) & (ends < gone)
     return slots
