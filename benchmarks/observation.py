@@ -344,13 +344,13 @@ class FakeUi:
 
             def do_GET(self) -> None:
                 body = ui.answer(self.path)
+                ui.requests += 1  # before the answer: whoever has it may look at once
+                ui.sent += len(body or b"")
                 self.send_response(200 if body is not None else 404)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body or b"")))
                 self.end_headers()
                 self.wfile.write(body or b"")
-                ui.requests += 1
-                ui.sent += len(body or b"")
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

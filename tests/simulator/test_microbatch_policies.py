@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.batches.snapshot import POOL
-from penstock.comparison.batch_series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale
+from penstock.comparison.batch_series import Observed, series_of
 from penstock.core.errors import NotReady
 from penstock.core.guards import Guards
 from penstock.core.loop import Decision, Loop, Mode

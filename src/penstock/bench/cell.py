@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from penstock.batches.snapshot import POOL
 from penstock.bench.twin.twin import Twin, run_twin
+from penstock.comparison import profiled
 from penstock.comparison.cell import Cell, CellRun
 from penstock.core.errors import EngineError, InputError
 from penstock.core.ports import Policy
@@ -98,8 +99,7 @@ class SparkCell(Cell):
 
 def read_cell(document: Mapping[str, Any]) -> Cell:
     """The cell that ``to_dict`` wrote, of whichever kind it was."""
-    kind = SparkCell if "spark" in document else Cell
-    return kind.from_dict(document)
+    return SparkCell.from_dict(document) if "spark" in document else profiled.read_cell(document)
 
 
 def spark_cells(cells: Sequence[Cell]) -> list[SparkCell]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,21 +65,63 @@ def compare(
     shared: Shared = False,
     start: Start = None,
     profile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your own query: a file of `penstock profile`.",
+            rich_help_panel=LOAD,
+            show_default="none",
+        ),
+    ] = None,
+    rescale: Annotated[
         str,
         typer.Option(
             "--rescale", help="What a change costs: restart or live.", rich_help_panel=LOAD
         ),
     ] = "restart",
+    minimum: Annotated[
+        int | None,
+        typer.Option("--min", help="Fewest slots.", show_default="1", rich_help_panel=_RUN),
+    ] = None,
+    maximum: Annotated[
+        int | None,
+        typer.Option("--max", help="Most slots.", show_default="80", rich_help_panel=_RUN),
+    ] = None,
     guards: Annotated[
-        str, typer.Option(help="default, thesis or none.", rich_help_panel=_RUN)
-    ] = "default",
+        str | None,
+        typer.Option(
+            help="default, production, thesis or none.",
+            show_default="default; production with --profile",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(help="Simulated.", show_default="the workload's", rich_help_panel=_RUN),
     ] = None,
     period: Annotated[
-        float, typer.Option(help="Seconds between decisions.", rich_help_panel=_RUN)
-    ] = 15.0,
+        float | None,
+        typer.Option(
+            help="Seconds between decisions.",
+            show_default="15; 60 beyond a day of --profile",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a slot for an hour.",
+            show_default="told in what the oracle pays",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    late_price: Annotated[
+        float | None,
+        typer.Option(
+            help="Of an hour late.",
+            show_default="ten hours of the oracle",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     slo: Annotated[
         float, typer.Option(help="Latency objective, seconds.", rich_help_panel=_RUN)
     ] = 60.0,
@@ -121,16 +163,19 @@ def compare(
         fill=fill,
         scale=scale,
     )
-    with runs_bar(f"{query} under {trace or workload}") as progress:
+    name = query if profile is None else profile.stem
+    with runs_bar(f"{name} under {trace or workload}") as progress:
         done = api.compare(
             policies.split(","),
             load,
             query=query,
             seeds=seeds,
             minutes=minutes,
-            guards=guards,
-            profile=profile,
+            guards=limits_of(guards, minimum, maximum, application=profile is not None),
+            profile=profile or rescale,
             period=period,
+            price=price,
+            late_price=late_price,
             slo=slo,
             start=start,
             shared=shared,
@@ -141,6 +186,21 @@ def compare(
             say=output.say,
         )
     show(done, as_json=as_json, differences=True)
+
+
+def limits_of(
+    guards: str | None, minimum: int | None, maximum: int | None, *, application: bool
+) -> dict[str, Any]:
+    """Guards as the command line names them: a preset with other limits."""
+    preset = guards or ("production" if application else "default")
+    table: dict[str, Any] = {"preset": preset}
+    if minimum is not None:
+        table["minimum"] = minimum
+    if maximum is not None:
+        table["maximum"] = maximum
+        if not application:
+            table["cap"] = "none"
+    return table
 
 
 def _show_finished(run: str, out: Path, base: str | None, as_json: bool) -> None:

@@ -21,6 +21,9 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """Old options of a command, by its present name, and what they are called now."""
 
+ONLY: Mapping[tuple[str, str], tuple[str, ...]] = {("compare", "--profile"): ("restart", "live")}
+"""The values that an old option had, where a new one has its name."""
+
 
 def modernized(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Arguments with the present names, and a line to print for each old name among them.
@@ -37,7 +40,9 @@ def modernized(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if new[: len(words)] == words:
             for place, text in enumerate(new[len(words) :], len(words)):
                 name, equals, value = text.partition("=")
-                if name in options:
+                given = value if equals else "".join(new[place + 1 : place + 2])
+                old = ONLY.get((command, name))
+                if name in options and (old is None or given in old):
                     said.append(f"{name} is called {options[name]} now")
                     new[place] = f"{options[name]}{equals}{value}"
     return new, said

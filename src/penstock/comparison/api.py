@@ -7,6 +7,9 @@ its default is the query's own: ``Cosine()`` has the lowest and highest rate of 
 trace that comes along (``Trace("taxi")``) is scaled so that its highest rate is the query's.
 Traffic from a file of the user's own is never rescaled unless asked: ``Trace("week.csv",
 scale=2)``, ``Trace("week.csv").scaled_to(5000)``.
+
+With a profile of a query of one's own (``penstock profile``) that is compared on, batch by batch,
+instead of a Nexmark query.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from penstock.comparison.experiment import Experiment, seed_range
 from penstock.comparison.folder import create_folder, finish, run_experiment
 from penstock.comparison.groups import base_of, key_of, policy_label
 from penstock.comparison.guards_table import guards_of
+from penstock.comparison.profiled import ProfileCell, read_cell
 from penstock.comparison.results import Results, read_scores
 from penstock.comparison.runner import Progress
 from penstock.comparison.simulation import Simulation, simulate_cell
@@ -34,8 +38,13 @@ from penstock.core.guards import Guards
 from penstock.core.ports import Policy
 from penstock.policies import POLICIES, create, name_of, parameters_of
 from penstock.report import runs
+from penstock.simulator import PROFILES
+from penstock.simulator.microbatch.profile import Profile, read_profile
 from penstock.workloads import patterns
 from penstock.workloads.patterns import PATTERNS, Pattern
+
+A_DAY = 24 * 60.0  # minutes
+AT_PEAK = "static (peak)"
 
 Named = str | Mapping[str, Any]  # "name:key=value:key=value", or the same as a mapping
 GivenGuards = str | Guards | Mapping[str, Any]  # a preset, or a table over one
@@ -102,13 +111,16 @@ def compare(
     query: str = "q1",
     seeds: int | Sequence[int] = 10,
     minutes: float | None = None,
-    guards: GivenGuards = "default",
-    profile: str = "restart",
-    period: float = 15.0,
+    guards: GivenGuards | None = None,
+    profile: str | Path | Profile = "restart",
+    period: float | None = None,
     slo: float = 60.0,
     start: int | None = None,
     shared: bool = False,
     base: str | None = None,
+    price: float | None = None,
+    late_price: float | None = None,
+    baselines: bool = True,
     out: Path | str | None = None,
     workers: int | None = 1,
     progress: Progress = lambda done, total: None,
@@ -118,7 +130,15 @@ def compare(
 
     policies: by object or name, as told above; the first is the base
     seeds: as many, from 0 on, or which
+    guards: as in ``simulate``; with a profile ``production`` if left out, as an Autoscaler has
+    profile: what a change of size costs, or the profile of an application (a value, or its file)
+        that is played instead of a Nexmark query
+    period: seconds between decisions; 15, or a minute where more than a day of an application is
+        played
     slo: seconds of queue latency beyond which a second counts as late
+    price, late_price: of a slot for an hour, and of an hour that is late; left out, costs are told
+        in what the oracle pays, and an hour late counts as ten of the oracle's
+    baselines: whether the fewest slots that cover the highest rate, as a fixed size, stand beside
     base: the policy that others are compared with, by its label
     workers: processes, all cores if ``None``; more than one need a script with the guard
         ``if __name__ == "__main__":``, as everywhere in Python
@@ -132,22 +152,37 @@ def compare(
     ['ds2', 'hpa-cpu']
     """
     load, given = _workload(workload)
+    minutes = workload_minutes(load, given) if minutes is None else minutes
+    measured = _application(profile)
+    kind: type[Cell] = Cell
     fields: dict[str, Any] = {
         "query": query,
         "workload": load,
         "workload_parameters": given,
         "shared": shared,
         "start": start,
-        "profile": profile,
-        "period": period,
         "slo": slo,
+        "price": price,
+        "late_price": late_price,
     }
-    minutes = workload_minutes(load, given) if minutes is None else minutes
-    cells = _cells(policies, {**fields, "guards": _guards(guards), "minutes": minutes})
+    guards = guards if guards is not None else "default" if measured is None else "production"
+    if measured is None:
+        fields |= {"profile": profile, "period": 15.0 if period is None else period}
+    else:
+        refuse_unrated(load, given)
+        query = "+".join(q.name for q in measured.queries)
+        kind = ProfileCell
+        period = period or (15.0 if minutes <= A_DAY else 60.0)
+        fields |= {"query": query, "profile": "live", "period": period, "application": measured}
+    every = seed_range(seeds, "seeds") if isinstance(seeds, int) else tuple(seeds)
+    cells = _cells(kind, policies, {**fields, "guards": _guards(guards), "minutes": minutes})
+    if baselines and cells:
+        cells += static_at_peak(cells, every)
+    fields.pop("application", None)
     experiment = Experiment(
-        name=f"compare-{query}-{load}",
+        name=key_of("compare", query, load),
         cells=tuple(cells),
-        seeds=seed_range(seeds, "seeds") if isinstance(seeds, int) else tuple(seeds),
+        seeds=every,
         journals=False,
         document={
             "policies": ",".join(_text(cell) for cell in cells),
@@ -163,21 +198,73 @@ def compare(
             found = run_experiment(
                 experiment, Path(kept), workers=workers, progress=progress, traces=False
             )
-            results = Results(found.cells, found.seeds, dict(read_scores(Path(kept))))
+            results = Results(cells, found.seeds, dict(read_scores(Path(kept))))
         return summarize(results, name=experiment.name, base=base)
     runs.check_writable(Path(out))
     folder = create_folder(experiment, Path(out), command="compare")
     run_experiment(experiment, folder, workers=workers, progress=progress, say=say)
-    return finish(folder, base=base)
+    return finish(folder, base=base, read=read_cell)
 
 
-def _cells(policies: Sequence[Policy | Named], fields: Mapping[str, Any]) -> list[Cell]:
+def _application(profile: str | Path | Profile) -> Profile | None:
+    """The application that a profile tells of; ``None`` for what a change costs."""
+    if isinstance(profile, Profile):
+        return profile
+    return None if profile in PROFILES else read_profile(Path(profile))
+
+
+def refuse_unrated(load: str, given: Mapping[str, Any]) -> None:
+    """Refuse a load whose rates nobody has named: an application has none of its own."""
+    rates = RATES_OF.get(load, ())
+    if rates and not any(name in given for name in rates):
+        raise InputError(
+            f"workload {load} on an application of your own needs its rates: {', '.join(rates)}. "
+            "Give them, or recorded traffic (--trace FILE; in Python Trace(FILE))"
+        )
+
+
+RATES_OF: Mapping[str, tuple[str, ...]] = {
+    "constant": ("rps",),
+    "step": ("low", "high"),
+    "cosine": ("low", "high"),
+    "random": ("start", "maximum"),
+    "increasing": ("maximum",),
+    "decreasing": ("maximum",),
+    "convergence": ("high", "low"),
+    "spikes": ("base",),
+}
+"""Parameters of loads that are records/s."""
+
+
+def static_at_peak(cells: Sequence[Cell], seeds: Sequence[int]) -> list[Cell]:
+    """The baseline beside some policies: a fixed size that covers the highest rate, by pool."""
+    first = cells[0]
+    sizes: dict[str, int] = {}
+    for seed in seeds:
+        for pool, size in first.peak_sizes(seed).items():
+            sizes[pool] = max(sizes.get(pool, 1), size)
+    least, most = first.guards.minimum, first.guards.maximum
+    sizes = {pool: min(max(size, least), most) for pool, size in sizes.items()}
+    cell = dataclasses.replace(
+        first,
+        key=f"{first.key}-peak",
+        policy="static",
+        policy_parameters={"pools": " ".join(f"{pool}={size}" for pool, size in sizes.items())},
+        label=AT_PEAK,
+        own=None,
+    )
+    return [cell]
+
+
+def _cells(
+    kind: type[Cell], policies: Sequence[Policy | Named], fields: Mapping[str, Any]
+) -> list[Cell]:
     """A cell for each policy; each must have a label of its own."""
     cells: list[Cell] = []
     query = f"{fields['query']}-shared" if fields["shared"] else str(fields["query"])
     for given in policies:
         name, parameters, own = _policy(given)
-        made = Cell(key="new", policy=name, policy_parameters=parameters, own=own, **fields)
+        made = kind(key="new", policy=name, policy_parameters=parameters, own=own, **fields)
         label = policy_label(made)
         cell = dataclasses.replace(made, key=key_of(query, made.workload, label))
         check_cell(cell)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from penstock.comparison import oracle
 from penstock.comparison.recording import Recording, Watched
 from penstock.comparison.scores import Scores, scores_of
@@ -23,9 +25,11 @@ from penstock.core.ports import Policy, figures_of
 from penstock.history.journal import Header
 from penstock.policies import create as create_policy
 from penstock.policies import parameters_of, spark_dra
+from penstock.policies.static import Static
 from penstock.simulator import PROFILES, FluidEngine, FluidSpec, queries
 from penstock.simulator.queries import Query
 from penstock.workloads import patterns
+from penstock.workloads.pattern import per_second
 from penstock.workloads.patterns import PATTERNS, Pattern
 from penstock.workloads.trace import SHIPPED
 
@@ -50,6 +54,9 @@ class Cell:
     shared: whether all operators share one pool, as in Flink's reactive mode
     spec: fields of ``FluidSpec`` to override; tables are merged
     slo: seconds of queue latency beyond which a second counts as late
+    price, late_price: of a slot for an hour, and of an hour that is late; left out, cost is told in
+        what the oracle pays, and an hour late costs ten times as much as an hour of the oracle
+    label: how it is called in tables, the policy with its parameters if left out
     own: the policy itself, where it is a user's own and has no name to be made by; not written
     """
 
@@ -69,6 +76,9 @@ class Cell:
     shared: bool = False
     spec: Mapping[str, Any] = field(default_factory=dict, hash=False)
     slo: float = 60.0
+    price: float | None = None
+    late_price: float | None = None
+    label: str = ""
     own: Policy | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +99,12 @@ class Cell:
             raise InputError(f"start = {self.start} must be ≥ 1 slots, or left out")
         if not (math.isfinite(self.slo) and self.slo >= 0):
             raise InputError(f"slo = {self.slo} must be a finite number of seconds ≥ 0")
+        for name in ("price", "late_price"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise InputError(f"{name} = {value} must be a finite number ≥ 0, or left out")
+        if self.late_price is not None and self.price is None:
+            raise InputError(f"late_price = {self.late_price} needs a price of a slot beside it")
 
     @property
     def engine(self) -> str:
@@ -119,7 +135,7 @@ class Cell:
     def scene(self) -> str:
         """All but the policy and its guards, as text: cells of one scene can be compared."""
         document = self.to_dict()
-        for name in ("key", "policy", "policy_parameters", "guards"):
+        for name in ("key", "policy", "policy_parameters", "guards", "label"):
             document.pop(name, None)
         return json.dumps(document, sort_keys=True)
 
@@ -138,8 +154,10 @@ class Cell:
         query = queries.create(self.query)
         spec = query.shared() if self.shared else query.spec
         changes: dict[str, Any] = {}
-        if self.start is not None:
-            changes["start"] = dict.fromkeys(spec.start, self.start)
+        if self.start is not None or self.fixed:
+            changes["start"] = {
+                pool: self.fixed.get(pool, self.start or size) for pool, size in spec.start.items()
+            }
         if spec.profile.name != self.profile:  # a query may come with a variant of its own
             changes["profile"] = PROFILES[self.profile]
         known = {f.name for f in dataclasses.fields(spec) if f.init} - set(_FIXED)
@@ -156,9 +174,23 @@ class Cell:
         except TypeError as error:
             raise InputError(f"spec: {error}") from None
 
+    @property
+    def fixed(self) -> Mapping[str, int]:
+        """The sizes of pools that a static policy was given by name."""
+        if self.policy != "static":
+            return {}
+        return Static(pools=str(self.policy_parameters.get("pools", ""))).sizes
+
     def start_sizes(self) -> Mapping[str, int]:
         """Slots of each pool at the beginning."""
         return self.fluid_spec().start
+
+    def peak_sizes(self, seed: int) -> Mapping[str, int]:
+        """The fewest slots of each pool that cover the highest rate of the load."""
+        spec = self.fluid_spec()
+        rates = per_second(self.pattern(seed), self.seconds)
+        demand = oracle.demand_for(spec, rates[np.argmax(rates)][None])
+        return {pool: int(slots[0]) for pool, slots in demand.items()}
 
     def pattern(self, seed: int) -> Pattern:
         """The offered load; the run's seed is the workload's, so policies see the same load."""
@@ -219,6 +251,7 @@ class Cell:
         demand = oracle.demand(spec, engine.series)
         stages = getattr(pattern, "stages", ())
         scores = scores_of(engine, demand, actions, stages=stages, slo=self.slo, figures=figures)
+        scores |= oracle.late_scores(demand, oracle.demand_behind(spec, engine.series, self.slo))
         if not trace:
             return CellRun(scores=scores)
         drawn = trace_of(engine.series, oracle.total(demand), self.period, actions.times)

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.comparison.cell import Cell
 from penstock.comparison.guards_table import PRESETS
 from penstock.comparison.results import Results
+from penstock.comparison.scores import LATE, TOTAL_COST
 from penstock.core.codec import to_json
 from penstock.core.errors import InputError
 from penstock.core.guards import Guards
@@ -22,6 +23,10 @@ ORACLE = {  # the oracle's figures, by the score that they stand beside
     "slots_mean": "oracle_slots_mean",
     "slots_max": "oracle_slots_max",
     "slot_seconds": "oracle_slot_seconds",
+}
+LATE_ORACLE = {
+    "slots_mean": "late_oracle_slots_mean",
+    "slot_seconds": "late_oracle_slot_seconds",
 }
 _NOTHING = ("latency_mean", "latency_p95", "slo_seconds", "actions", "regret")  # 0 for the oracle
 
@@ -78,15 +83,33 @@ def _group(results: Results, cells: Sequence[Cell], title: str, base: str | None
     ]
     oracle = {name: results.estimate(cells[0].key, own) for name, own in ORACLE.items()}
     oracle |= {name: Estimate(mean=0.0, half_width=None, count=1) for name in _NOTHING}
+    oracle[TOTAL_COST] = _oracle_cost(cells[0], oracle["slot_seconds"].mean, oracle)
+    key = cells[0].key
+    late = {
+        name: results.estimate(key, own)
+        for name, own in LATE_ORACLE.items()
+        if results.measured(key, own)
+    }
+    if late:
+        late[TOTAL_COST] = _oracle_cost(cells[0], late["slot_seconds"].mean, oracle)
     first = base_of(cells, base)
     return Group(
         title=title,
         note=_note(results, cells),
         rows=tuple(rows),
         oracle=oracle,
+        late_oracle=late,
         base=policy_label(first),
         against=tuple(_against(results, cell, first) for cell in cells if cell is not first),
     )
+
+
+def _oracle_cost(cell: Cell, paid: float, oracle: Mapping[str, Estimate]) -> Estimate:
+    """What it pays, in the unit in which costs are told; it is never late."""
+    if cell.price is not None:
+        return Estimate(mean=cell.price * paid / 3600.0, half_width=None, count=1)
+    least = oracle["slot_seconds"].mean
+    return Estimate(mean=paid / least if least else 0.0, half_width=None, count=1)
 
 
 def _front(results: Results, cells: Sequence[Cell]) -> set[str]:
@@ -112,7 +135,7 @@ def base_of(cells: Sequence[Cell], base: str | None) -> Cell:
 def _against(results: Results, cell: Cell, base: Cell) -> Against:
     differences = {
         score: results.paired(cell.key, base.key, score)
-        for score in (*COMPARED, "slot_seconds", "slo_seconds")
+        for score in (*COMPARED, "slot_seconds", "slo_seconds", "actions")
         if results.measured(cell.key, score) and results.measured(base.key, score)
     }
     return Against(label=policy_label(cell), differences=differences)
@@ -140,9 +163,11 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     seeds = str(counts.pop()) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
     plural = "" if seeds == "1" else "s"
     note = f"{cells[0].minutes:g} minutes, {seeds} seed{plural}, mean ± 95 % interval"
-    for remark in cells[0].remarks():
+    for remark in (*cells[0].remarks(), cost_remark(cells[0])):
         note += f"\n{remark}"
     for cell in cells:
+        if cell.label and cell.fixed:
+            note += f"\n{cell.label}: {'+'.join(map(str, cell.fixed.values()))} slots all the time"
         if results.measured(cell.key, "forecast_error"):
             error = results.estimate(cell.key, "forecast_error")
             note += f"\nforecast error of {policy_label(cell)}: {error.mean:.2f}"
@@ -150,9 +175,17 @@ def _note(results: Results, cells: Sequence[Cell]) -> str:
     return note
 
 
+def cost_remark(cell: Cell) -> str:
+    """What the cost of a policy is made of."""
+    if cell.price is None:
+        return f"cost: slot time over the oracle's + {LATE:g} × share of time > {cell.slo:g} s late"
+    late = "ten hours of the oracle" if cell.late_price is None else f"{cell.late_price:g}"
+    return f"cost: {cell.price:g} a slot-hour, {late} an hour > {cell.slo:g} s late"
+
+
 def policy_label(cell: Cell) -> str:
-    """The policy and the values of its given parameters: ``ds2 1.2``."""
-    return " ".join([cell.policy, *values_of(cell.policy_parameters)])
+    """What a cell is called: the policy and the values of its given parameters, ``ds2 1.2``."""
+    return cell.label or " ".join([cell.policy, *values_of(cell.policy_parameters)])
 
 
 def workload_label(cell: Cell) -> str:

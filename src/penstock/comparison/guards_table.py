@@ -9,12 +9,14 @@ from typing import Any
 from penstock.comparison.cell import THESIS_GUARDS
 from penstock.core.errors import InputError, unknown
 from penstock.core.guards import Guards
-from penstock.spark.settings.keys import FIELDS, guard_value
+from penstock.spark.settings.keys import FIELDS, PRODUCTION, guard_value
 
 PRESETS: Mapping[str, Guards] = {
     # The thesis's limits, with decisions also during the cool-down.
     "default": Guards(minimum=1, maximum=80, cap=80, step_up=15, cool_down=300.0),
     "thesis": THESIS_GUARDS,
+    # What an Autoscaler on Spark has if nothing is said.
+    "production": PRODUCTION,
     "none": Guards(),
 }
 
@@ -34,7 +36,7 @@ def guards_of(given: Any) -> tuple[Guards, str]:
     table = dict(given)
     preset = table.pop("preset", "none")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise unknown("preset of guards", str(preset), PRESETS)
+        raise unknown("guards", str(preset), PRESETS)
     name = table.pop("name", preset)
     for key in table:
         if key not in FIELDS:

@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.comparison import trace as traces
 from penstock.comparison.cell import Cell
-from penstock.comparison.scores import Scores
+from penstock.comparison.scores import TOTAL_COST, Scores, total_cost
 from penstock.comparison.trace import Trace
 from penstock.core.errors import InputError, unknown
 from penstock.report.runs import CELLS
@@ -77,13 +77,13 @@ class Results:
         return self._scores[key, seed]
 
     def names(self, key: str) -> tuple[str, ...]:
-        """The scores that a cell has, in the order of their writing."""
+        """The scores that a cell has, in the order of their writing, and what it cost."""
         found = (self._scores[key, seed] for seed in self.seeds_of(key))
-        return tuple(next(found, {}))
+        return (*next(found, {}), TOTAL_COST)
 
     def measured(self, key: str, score: str) -> bool:
         """Whether any run of a cell has this score."""
-        return any(self._scores[key, s].get(score) is not None for s in self.seeds_of(key))
+        return any(self._value(key, s, score) is not None for s in self.seeds_of(key))
 
     def values(self, key: str, score: str) -> Floats:
         """A score by seed, over the seeds for which it was measured."""
@@ -131,8 +131,16 @@ class Results:
                     **self._scores[cell.key, seed],
                 }
 
+    def _value(self, key: str, seed: int, score: str) -> float | None:
+        """A score of a run; what it cost follows from others and from the prices of its cell."""
+        scores = self._scores[key, seed]
+        if score != TOTAL_COST:
+            return scores.get(score)
+        cell = self.cell(key)
+        return total_cost(scores, price=cell.price, late_price=cell.late_price)
+
     def _by_seed(self, key: str, score: str) -> dict[int, float]:
-        found = {seed: self._scores[key, seed].get(score) for seed in self.seeds_of(key)}
+        found = {seed: self._value(key, seed, score) for seed in self.seeds_of(key)}
         return {seed: float(value) for seed, value in found.items() if value is not None}
 
 

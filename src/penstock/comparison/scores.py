@@ -77,6 +77,34 @@ def series_scores(
     }
 
 
+LATE = 10.0  # an hour late costs so many times what the oracle pays for an hour, if nothing is said
+TOTAL_COST = "total_cost"
+
+
+def total_cost(
+    scores: Scores, *, price: float | None = None, late_price: float | None = None
+) -> float | None:
+    """What a run cost, slots and lateness together; lower is better.
+
+    price · slot-hours + late_price · hours beyond the objective. Without a price it is told in what
+    the oracle pays: slot-seconds ÷ the oracle's + 10 · share of the time that is late, so that 1 is
+    the oracle. An hour late costs ten hours of the oracle unless ``late_price`` says otherwise.
+
+    >>> total_cost({"slots_mean": 2.0, "slot_seconds": 200.0, "oracle_slot_seconds": 100.0,
+    ...             "slo_seconds": 5.0})
+    2.5
+    """
+    paid, least = scores.get("slot_seconds"), scores.get("oracle_slot_seconds")
+    late, mean = scores.get("slo_seconds"), scores.get("slots_mean")
+    if paid is None or not least or late is None or not mean:
+        return None
+    if price is None:
+        return paid / least + LATE * late * mean / paid
+    if late_price is None:
+        late_price = LATE * price * least * mean / paid
+    return (price * paid + late_price * late) / 3600.0
+
+
 def slot_scores(series: Series, demand: Demand) -> dict[str, float | None]:
     """What was paid for, and how far that was from the oracle's demand.
 

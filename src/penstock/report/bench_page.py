@@ -31,6 +31,7 @@ SCORES: Sequence[tuple[str, str, str, float]] = (
     ("slots_mean", "slots, mean", "", 1.0),
     ("slots_max", "slots, most", "", 1.0),
     ("slot_seconds", "slot-hours", "h", 1 / 3600),
+    ("total_cost", "cost, slots and lateness together", "", 1.0),
     ("regret", "more slot-seconds than the oracle", "%", 100.0),
     ("latency_mean", "queue latency, mean", "s", 1.0),
     ("latency_p50", "queue latency, p50", "s", 1.0),
@@ -158,7 +159,8 @@ def _section(number: int, group: Group, lines: Lines | None) -> str:
 def _scores(group: Group) -> Table:
     """Every score that was measured; policies as columns."""
     labels = [f"{row.label} {MARK}" if row.front else row.label for row in group.rows]
-    return Table(header=("Score", *labels, "oracle"), rows=tuple(_rows(group)))
+    late = ("oracle, late",) if group.late_oracle else ()
+    return Table(header=("Score", *labels, "oracle", *late), rows=tuple(_rows(group)))
 
 
 def _rows(group: Group) -> Iterable[tuple[str, ...]]:
@@ -166,7 +168,10 @@ def _rows(group: Group) -> Iterable[tuple[str, ...]]:
         figures = [row.figures.get(score) for row in group.rows]
         if all(figure is None for figure in figures):
             continue
-        texts = (_text(figure, factor) for figure in (*figures, group.oracle.get(score)))
+        figures.append(group.oracle.get(score))
+        if group.late_oracle:
+            figures.append(group.late_oracle.get(score))
+        texts = (_text(figure, factor) for figure in figures)
         yield (Styled((f"{name} ", ""), (unit, "dim")) if unit else name, *texts)
 
 

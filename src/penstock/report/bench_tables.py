@@ -13,7 +13,7 @@ from penstock.report.statistics import Difference, Estimate
 from penstock.report.table import Column, Styled, Table
 
 MARK = "*"
-FRONT = f"{MARK} no other policy here has both a lower latency and fewer slots"
+FRONT = f"{MARK} no other policy here has both a lower mean latency and fewer slots"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,16 @@ class Against:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Policies that saw the same load on the same pipeline, and the oracle beside them."""
+    """Policies that saw the same load on the same pipeline, and the oracle beside them.
+
+    late_oracle: of one that may be as late as the objective allows
+    """
 
     title: str
     note: str
     rows: tuple[Row, ...]
     oracle: Mapping[str, Estimate]
+    late_oracle: Mapping[str, Estimate] = field(default_factory=dict)
     base: str = ""
     against: tuple[Against, ...] = field(default=())
 
@@ -74,18 +78,13 @@ def _interval(figure: Estimate) -> str:
 
 COLUMNS = (
     Score(score="slots_mean", name="slots", text=_interval),
-    Score(score="latency_mean", name="latency s", text=_interval),
     Score(score="latency_p95", name="p95 s", text=_interval),
     Score(score="slo_seconds", name="late s", text=lambda figure: figure_text(figure.mean)),
     Score(score="actions", name="actions", text=_interval),
-    Score(
-        score="regret",
-        name="regret",
-        text=lambda figure: f"{100 * figure.mean:+.0f} %".replace("-", "−"),
-    ),
+    Score(score="total_cost", name="cost", text=_interval),
 )
-COMPARED = ("slots_mean", "latency_mean", "latency_p95", "actions")
-NAMES = {column.score: column.name for column in COLUMNS}
+COMPARED = ("slots_mean", "latency_mean", "latency_p95", "total_cost")
+NAMES = {column.score: column.name for column in COLUMNS} | {"latency_mean": "latency s"}
 
 
 def group_table(group: Group, *, mark: str = MARK, oracle: str = "oracle") -> Table:
@@ -94,6 +93,7 @@ def group_table(group: Group, *, mark: str = MARK, oracle: str = "oracle") -> Ta
         (f"{row.label} {mark}" if row.front else row.label, *_cells(row.figures))
         for row in group.rows
     ]
+    late = [(f"{oracle}, late", *_cells(group.late_oracle))] if group.late_oracle else []
     return Table(
         title=group.title,
         note=group.note,
@@ -101,8 +101,8 @@ def group_table(group: Group, *, mark: str = MARK, oracle: str = "oracle") -> Ta
             Column(name="policy", width=22),
             *(Column(name=column.name, right=True) for column in COLUMNS),
         ),
-        rows=(*rows, (oracle, *_cells(group.oracle))),
-        faint=frozenset([len(rows)]),
+        rows=(*rows, (oracle, *_cells(group.oracle)), *late),
+        faint=frozenset([len(rows), len(rows) + len(late)]),
     )
 
 
@@ -128,15 +128,16 @@ def group_tables(group: Group, *, differences: bool = True) -> list[Table]:
 
 
 def versus_text(difference: Difference | None) -> str:
-    """A difference with its sign and half-width; "tie" where the interval holds 0."""
+    """A difference with its sign and half-width; where the interval holds 0 it is a tie."""
     if difference is None:
         return units.UNKNOWN
     size = max(abs(difference.mean), difference.half_width or 0.0)
     digits = _digits(size)
-    text = f"{difference.mean:+.{digits}f}".replace("-", "−")
-    if difference.half_width is not None:
-        text += f" ±{difference.half_width:.{digits}f}"
-    return f"{text} tie" if difference.verdict == "tie" else text
+    half = difference.half_width
+    spread = "" if half is None else f"±{half:.{digits}f}"
+    if difference.verdict == "tie":
+        return f"{spread} tie".strip()
+    return f"{difference.mean:+.{digits}f} {spread}".replace("-", "−").strip()
 
 
 def markdown(groups: Sequence[Group]) -> str:

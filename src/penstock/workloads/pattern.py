@@ -42,6 +42,45 @@ def offered_at(pattern: Pattern, moments: Floats) -> Floats:
     return np.array([pattern.offered(float(t)) for t in moments])
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Share:
+    """The part ``share`` of another pattern: what one of several sources has of a load."""
+
+    whole: Pattern
+    share: float
+
+    def rate(self, t: float) -> float:
+        """The rate at a moment."""
+        return self.share * self.whole.rate(t)
+
+    def offered(self, t: float) -> float:
+        """Records offered from 0 to ``t``."""
+        return self.share * self.whole.offered(t)
+
+    def offered_many(self, t: Floats) -> Floats:
+        """Records offered from 0 to each of many moments."""
+        return self.share * offered_at(self.whole, t)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Together:
+    """Several patterns at once."""
+
+    parts: tuple[Pattern, ...]
+
+    def rate(self, t: float) -> float:
+        """The rate at a moment."""
+        return sum(part.rate(t) for part in self.parts)
+
+    def offered(self, t: float) -> float:
+        """Records offered from 0 to ``t``."""
+        return sum(part.offered(t) for part in self.parts)
+
+    def offered_many(self, t: Floats) -> Floats:
+        """Records offered from 0 to each of many moments."""
+        return np.asarray(np.sum([offered_at(part, t) for part in self.parts], axis=0))
+
+
 def per_second(pattern: Pattern, seconds: int) -> Floats:
     """Records offered in each second from 0 on.
 

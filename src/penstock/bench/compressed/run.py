@@ -14,10 +14,10 @@ from pathlib import Path
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor
 from penstock.bench.compressed.load import Load
-from penstock.comparison.batch_series import Observed, series_of
 from penstock.bench.compressed.thesis_time import Scale, ThesisTime
 from penstock.capacity.curve import PowerCurve
 from penstock.comparison import oracle
+from penstock.comparison.batch_series import Observed, series_of
 from penstock.comparison.cell import Cell, CellRun
 from penstock.comparison.oracle import Demand
 from penstock.comparison.recording import Recording, Watched

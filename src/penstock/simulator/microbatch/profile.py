@@ -193,7 +193,9 @@ class Profile:
     """Everything that the micro-batch simulator knows of an application.
 
     ``queries`` share the executors · ``measured`` where the numbers come from, in words, and
-    ``provenance`` the same as facts (versions, machine, date, runs).
+    ``provenance`` the same as facts (versions, machine, date, runs) · ``errors`` standard errors of
+    the numbers that have one, by ``stage.number`` or ``number``, with ``query/`` before it where
+    there are several · ``notes`` what could not be learnt, and how it can be.
     """
 
     version: int
@@ -201,6 +203,8 @@ class Profile:
     executor: ExecutorProfile = field(default_factory=ExecutorProfile)
     measured: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
+    errors: Mapping[str, float] = field(default_factory=dict, hash=False)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
