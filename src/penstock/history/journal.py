@@ -147,10 +147,12 @@ def set_aside(path: Path, keep: int) -> list[Path]:
     return names
 
 
-def read(path: Path) -> tuple[Header, list[Entry]]:
+def read(path: Path, *, arrivals: bool = True) -> tuple[Header, list[Entry]]:
     """A journal as it was written, also while it is being written.
 
     A torn last line (a crash, or one on its way) is left out; others are errors.
+
+    arrivals: whether to read the windows of single arrivals that lie beside it
     """
     try:
         # Bytes: a torn line may end inside a character, and text has more kinds of line ends.
@@ -159,12 +161,18 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
         raise InputError(f"no journal at {path}") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a journal") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if not lines:
         raise InputError(f"{path} is empty; a journal begins with a header line")
     _refuse_others(path, lines[0])
     documents = list(_documents(path, lines))
     for document in documents[1:]:
-        put_arrivals_back(_unrotated(path), document)
+        if arrivals:
+            put_arrivals_back(_unrotated(path), document)
+        else:
+            for operator in _operators(document):
+                operator.pop("arrivals", None)
         as_written_now(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:

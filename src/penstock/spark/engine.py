@@ -23,7 +23,7 @@ from penstock.batches.window import QueryWindow, windows_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.findings import Finding
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.act.executors import ExecutorPool, usual_join
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.act.shares import FULL, CpuShares
 from penstock.spark.ports import CpuLimited
 from penstock.spark.read.cpu import CpuMeter

@@ -82,11 +82,25 @@ def fit(
     different sizes on different numbers of executors tell most.
     """
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
-    lineup, held = fit_states.with_state(line_up(ran))
+    return fit_lineup(name, line_up(ran), experiments, sources, trigger=trigger)
+
+
+def fit_lineup(
+    name: str,
+    batches: Lineup,
+    experiments: Sequence[Experiment],
+    sources: Sequence[SourceProfile],
+    *,
+    trigger: float = 0.0,
+) -> Fit:
+    """The same from batches that have been lined up. One source may be read by several stages."""
+    ran = [e for e in experiments if any(not b.idle for b in e.batches)]
+    lineup, held = fit_states.with_state(batches)
     _check_sources(lineup, sources)
     costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
     said = [modelled(row, costs) for row in lineup.settled]
-    driver, noise = driver_of(lineup, said), noise_of(lineup, said)
+    noise = noise_of(lineup, said)
+    driver = driver_of(lineup, said, noise.task or 0.0)
     executor = executor_of(experiments, _new_tasks(ran, lineup, costs))
     outputs = [output_of(lineup, role) for role in range(len(costs))]
     notes = _notes(lineup, costs, driver, held, outputs, tasks_read=noise.task is not None)
@@ -129,7 +143,7 @@ def fit(
 
 def _check_sources(lineup: Lineup, sources: Sequence[SourceProfile]) -> None:
     reading = sum(source is not None for source in lineup.sources)
-    if reading != len(sources):
+    if reading != len(sources) and len(sources) != 1:
         raise InputError(
             f"{reading} stages read sources, but {len(sources)} sources are named: "
             f"{', '.join(s.name for s in sources)}. Each source must be read by one stage"
@@ -151,7 +165,7 @@ def _stage(
         tasks=costs.tasks,
         fixed=costs.fixed,
         per_record=costs.per_record,
-        source=None if source is None else sources[source].name,
+        source=None if source is None else sources[min(source, len(sources) - 1)].name,
         upstream=tuple(lineup.names[u] for u in lineup.upstream[role]),
         shares=costs.shares,
         selectivity=1.0 if output is None else output.selectivity,
@@ -248,7 +262,7 @@ def _explained(
     groups: dict[int, list[tuple[float, float]]] = {}
     for row in lineup.settled:
         tasks = modelled(row, costs)
-        seconds = expected(tasks, lineup.upstream, row.executors, noise=noise, draws=draws)
+        seconds = expected(tasks, lineup.upstream, row.slots, noise=noise, draws=draws)
         said = driver.planning + driver.commit + seconds
         groups.setdefault(row.executors, []).append((row.batch.duration, said))
     found = []

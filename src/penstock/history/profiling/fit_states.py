@@ -69,7 +69,7 @@ def _profile(
         StateStep(
             before=before,
             after=after,
-            records=row.records[role],
+            records=row.records[role] * row.times,
             seconds=row.batch.end - row.before.end if row.before else row.batch.duration,
         )
         for row, before, after, _ in known
