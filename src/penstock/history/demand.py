@@ -76,7 +76,8 @@ class Demand:
         cells = max(1, math.ceil(self.seconds / step - 1e-9))
         ends = self.edges[0] + step * np.arange(cells + 1)
         counts = np.diff(np.interp(ends, self.edges, before))
-        return np.maximum(0.0, counts / step)
+        rates: Floats = np.maximum(0.0, counts / step)
+        return rates
 
 
 @dataclass(slots=True)
@@ -126,11 +127,10 @@ class Plannings:
         limits = [*most_rows, *[None] * len(self._sources)]
         found = {}
         for name, log, most in zip(self.names, self._sources, limits, strict=False):
-            made = _demand(
-                times,
-                *(np.asarray(column)[order] for column in (log.rows, log.available, log.taken)),
-                most,
+            rows, available, taken = (
+                np.asarray(column)[order] for column in (log.rows, log.available, log.taken)
             )
+            made = _demand(times, rows, available, taken, most)
             if made is not None:
                 found[name] = made
         return found

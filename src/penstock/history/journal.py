@@ -182,7 +182,7 @@ def read(path: Path, *, arrivals: bool = True) -> tuple[Header, list[Entry]]:
 
 def _entry(path: Path, number: int, document: Any) -> Entry:
     if not isinstance(document, dict) or not {"decision", "state"} <= document.keys():
-        raise InputError(f"{path}, line {number}: not a decision but {_described(document)}")
+        raise InputError(f"{path}, line {number}: not a decision but {described(document)}")
     try:
         return entry_of(document)
     except (InputError, TypeError, AttributeError, KeyError) as error:
@@ -195,18 +195,18 @@ def _refuse_others(path: Path, first: bytes) -> None:
         document = json.loads(first)
     except ValueError as error:
         what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
-        found = f"not JSON ({what}) but {_shown(first)}"
+        found = f"not JSON ({what}) but {shown(first)}"
     else:
         if isinstance(document, dict) and isinstance(document.get("policy"), str):
             return
-        found = _described(document)
+        found = described(document)
     raise InputError(
         f"{path} is no journal: line 1: {found}. A journal begins with a line that names the "
         'policy: {"policy": …}'
     )
 
 
-def _described(document: Any) -> str:
+def described(document: Any) -> str:
     """A JSON document of something else, in a few words."""
     if not isinstance(document, dict):
         return f"a JSON {type(document).__name__}"
@@ -220,7 +220,7 @@ def _described(document: Any) -> str:
     return f"a JSON object with {keys or 'nothing in it'}"
 
 
-def _shown(line: bytes) -> str:
+def shown(line: bytes) -> str:
     if any(byte < 9 for byte in line[:200]) or not line[:200].isascii():
         return "binary data"
     text = line[:40].decode().strip()

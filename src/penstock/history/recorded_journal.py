@@ -171,9 +171,7 @@ class _Made:
             elif self._warm.get(id) == math.inf:
                 self._warm[id] = now
 
-    def _query(
-        self, where: str, run: _Run, query: QuerySeen, seen: Snapshot, now: float
-    ) -> None:
+    def _query(self, where: str, run: _Run, query: QuerySeen, seen: Snapshot, now: float) -> None:
         rows = _number(where, f"rows of {run.name}", query.rows)
         batches = int(_number(where, f"batches of {run.name}", query.batches))
         age = seen.age if query.age is None else query.age
@@ -502,13 +500,12 @@ def _tasks(stage: Stage, seconds: Sequence[float]) -> tuple[Task, ...]:
 
 def _number(where: str, name: str, value: object) -> float:
     """A figure that can be true."""
-    good = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (good and math.isfinite(value) and 0 <= value <= MOST):  # type: ignore[arg-type]
-        raise InputError(
-            f"{where}: {name} {str(value)[:40]} must be a number from 0 to {MOST:g}; remove the "
-            "line, or give a journal that Penstock wrote"
-        )
-    return float(value)  # type: ignore[arg-type]
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST:
+        return float(value)
+    raise InputError(
+        f"{where}: {name} {str(value)[:40]} must be a number from 0 to {MOST:g}; remove the line, "
+        "or give a journal that Penstock wrote"
+    )
 
 
 def _check_operator(where: str, name: str, o: OperatorSeen) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.batches.actions import join_time
+from penstock.batches.actions import join_time, usual_join
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.diagnosis import QueryFacts, TaskLists, diagnose, no_query
 from penstock.batches.partitions import PartitionLog

@@ -38,7 +38,8 @@ SLOW_AND_FAST = 0.05  # of a run's length
 class Explained:
     """Batches on so many executors: mean seconds measured and as the profile has them.
 
-    ``error`` the mean absolute deviation as a share of the measured mean.
+    ``error`` the mean absolute deviation as a share of the measured mean · ``records`` that they
+    read on average.
     """
 
     executors: int
@@ -46,6 +47,7 @@ class Explained:
     measured: float
     profile: float
     error: float
+    records: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +231,11 @@ def _notes(
         notes.append("planning includes commit: their split was not told")
     if lineup.state and not held:
         notes.append("the state of several operators is not told apart: none in the profile")
+    elif len(lineup.state) > 1 and not any(r.detail for r in lineup.rows):
+        notes.append(
+            f"the state of {', '.join(lineup.state)} is told as a sum: taken as that of "
+            f"{lineup.names[next(iter(held))]}, which reads most"
+        )
     elif lineup.state and len(lineup.state) not in (
         1,
         sum(source is None for source in lineup.sources),
@@ -259,12 +266,12 @@ def _explained(
     lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, noise: float
 ) -> tuple[Explained, ...]:
     draws = np.random.default_rng(0)
-    groups: dict[int, list[tuple[float, float]]] = {}
+    groups: dict[int, list[tuple[float, float, float]]] = {}
     for row in lineup.settled:
         tasks = modelled(row, costs)
         seconds = expected(tasks, lineup.upstream, row.slots, noise=noise, draws=draws)
         said = driver.planning + driver.commit + seconds
-        groups.setdefault(row.executors, []).append((row.batch.duration, said))
+        groups.setdefault(row.executors, []).append((row.batch.duration, said, row.batch.rows))
     found = []
     for executors, pairs in sorted(groups.items()):
         pair = np.array(pairs)
@@ -276,6 +283,7 @@ def _explained(
                 measured=mean,
                 profile=float(pair[:, 1].mean()),
                 error=float(np.abs(pair[:, 0] - pair[:, 1]).mean()) / mean,
+                records=float(pair[:, 2].mean()),
             )
         )
     return tuple(found)

@@ -75,9 +75,9 @@ def expected(
     """The mean makespan of tasks that vary: whoever waits for the last waits for longer."""
     if not noise:
         return makespan(tasks, upstream, slots)
-    spans = []
-    for _ in range(DRAWS):
-        spans.append(makespan([_varied(s, noise, draws) for s in tasks], upstream, slots))
+    spans = [
+        makespan([_varied(s, noise, draws) for s in tasks], upstream, slots) for _ in range(DRAWS)
+    ]
     return sum(spans) / DRAWS
 
 
@@ -102,9 +102,7 @@ def measured(row: LinedUpBatch, said: Sequence[Seconds]) -> list[list[float]]:
     return found
 
 
-def driver_of(
-    lineup: Lineup, said: Sequence[Sequence[Seconds]], noise: float = 0.0
-) -> DriverCosts:
+def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]], noise: float = 0.0) -> DriverCosts:
     """``said`` the modelled tasks of each settled batch, ``noise`` how much tasks vary.
 
     Duration − makespan of the tasks = driver time + gap · tasks in a row on one slot.

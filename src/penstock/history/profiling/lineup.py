@@ -224,7 +224,5 @@ def _unsettled(experiment: Experiment) -> set[int]:
     return found
 
 
-def _cold(
-    id: str, moment: float, worked: Mapping[str, float], warm: Mapping[str, float]
-) -> bool:
+def _cold(id: str, moment: float, worked: Mapping[str, float], warm: Mapping[str, float]) -> bool:
     return moment < warm[id] if id in warm else worked[id] < COLD

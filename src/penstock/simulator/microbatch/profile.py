@@ -193,7 +193,9 @@ class Profile:
     """Everything that the micro-batch simulator knows of an application.
 
     ``queries`` share the executors · ``measured`` where the numbers come from, in words, and
-    ``provenance`` the same as facts (versions, machine, date, runs).
+    ``provenance`` the same as facts (versions, machine, date, runs) · ``errors`` standard errors,
+    by ``stage.number`` or ``number``, of several queries as ``query/stage.number`` · ``notes``
+    what could not be learnt, and how to learn it.
     """
 
     version: int
@@ -201,6 +203,8 @@ class Profile:
     executor: ExecutorProfile = field(default_factory=ExecutorProfile)
     measured: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict, hash=False)
+    errors: Mapping[str, float] = field(default_factory=dict, hash=False)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.version != VERSION:
