@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from penstock.batches.actions import join_time
+from penstock.batches.actions import join_time, usual_join
 from penstock.core.codec import from_json, to_json
 from penstock.core.facts import JoinTime, PoolFacts
 from penstock.core.guards import Guards
@@ -20,7 +20,6 @@ from penstock.core.loop import Loop, State, plan
 from penstock.core.model import Change, Need, Proposal, QuerySeen, Rescale, Snapshot, SourceSeen
 from penstock.core.sanity import believable
 from penstock.history.journal import Header, Journal, read, replay
-from penstock.spark.act.executors import usual_join
 from tests.fakes.scenarios import healthy
 
 FACTS = PoolFacts(cores=4.0, join=JoinTime(seconds=10.0, origin="assumed"))

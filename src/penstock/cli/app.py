@@ -32,6 +32,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.kafka import kafka
 from penstock.cli.options import command_group
 from penstock.cli.policies import policies
+from penstock.cli.profile import profile
 from penstock.cli.prove import prove
 from penstock.cli.renamed import modernized
 from penstock.cli.report import report
@@ -48,6 +49,7 @@ PRODUCT: Mapping[str, Callable[..., Any]] = {
     "run": run,
     "advise": advise,
     "control": control,
+    "profile": profile,
     "simulate": simulate,
     "compare": compare,
     "bench": bench,

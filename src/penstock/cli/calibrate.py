@@ -303,7 +303,7 @@ def _profile_document(found: Measured, path: Path) -> dict[str, Any]:
 
 
 def _show_profile(found: Measured) -> None:
-    from penstock.lab.calibrate.profile.tables import explained_table, numbers_table, stages_table
+    from penstock.report.profile_tables import explained_table, numbers_table, stages_table
 
     screen = output.console()
     for table in (stages_table, numbers_table, explained_table):

@@ -147,10 +147,12 @@ def set_aside(path: Path, keep: int) -> list[Path]:
     return names
 
 
-def read(path: Path) -> tuple[Header, list[Entry]]:
+def read(path: Path, *, arrivals: bool = True) -> tuple[Header, list[Entry]]:
     """A journal as it was written, also while it is being written.
 
     A torn last line (a crash, or one on its way) is left out; others are errors.
+
+    arrivals: whether to read the windows of single arrivals that lie beside it
     """
     try:
         # Bytes: a torn line may end inside a character, and text has more kinds of line ends.
@@ -159,12 +161,18 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
         raise InputError(f"no journal at {path}") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder, not a journal") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     if not lines:
         raise InputError(f"{path} is empty; a journal begins with a header line")
     _refuse_others(path, lines[0])
     documents = list(_documents(path, lines))
     for document in documents[1:]:
-        put_arrivals_back(_unrotated(path), document)
+        if arrivals:
+            put_arrivals_back(_unrotated(path), document)
+        else:
+            for operator in _operators(document):
+                operator.pop("arrivals", None)
         as_written_now(document)
     header = from_json(Header, documents[0])
     if header.format != FORMAT:
@@ -174,7 +182,7 @@ def read(path: Path) -> tuple[Header, list[Entry]]:
 
 def _entry(path: Path, number: int, document: Any) -> Entry:
     if not isinstance(document, dict) or not {"decision", "state"} <= document.keys():
-        raise InputError(f"{path}, line {number}: not a decision but {_described(document)}")
+        raise InputError(f"{path}, line {number}: not a decision but {described(document)}")
     try:
         return entry_of(document)
     except (InputError, TypeError, AttributeError, KeyError) as error:
@@ -187,18 +195,18 @@ def _refuse_others(path: Path, first: bytes) -> None:
         document = json.loads(first)
     except ValueError as error:
         what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
-        found = f"not JSON ({what}) but {_shown(first)}"
+        found = f"not JSON ({what}) but {shown(first)}"
     else:
         if isinstance(document, dict) and isinstance(document.get("policy"), str):
             return
-        found = _described(document)
+        found = described(document)
     raise InputError(
         f"{path} is no journal: line 1: {found}. A journal begins with a line that names the "
         'policy: {"policy": …}'
     )
 
 
-def _described(document: Any) -> str:
+def described(document: Any) -> str:
     """A JSON document of something else, in a few words."""
     if not isinstance(document, dict):
         return f"a JSON {type(document).__name__}"
@@ -212,7 +220,7 @@ def _described(document: Any) -> str:
     return f"a JSON object with {keys or 'nothing in it'}"
 
 
-def _shown(line: bytes) -> str:
+def shown(line: bytes) -> str:
     if any(byte < 9 for byte in line[:200]) or not line[:200].isascii():
         return "binary data"
     text = line[:40].decode().strip()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from penstock.batches.actions import join_time
+from penstock.batches.actions import join_time, usual_join
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.diagnosis import QueryFacts, TaskLists, diagnose, no_query
 from penstock.batches.partitions import PartitionLog
@@ -23,7 +23,7 @@ from penstock.batches.window import QueryWindow, windows_of
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.findings import Finding
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.act.executors import ExecutorPool, usual_join
+from penstock.spark.act.executors import ExecutorPool
 from penstock.spark.act.shares import FULL, CpuShares
 from penstock.spark.ports import CpuLimited
 from penstock.spark.read.cpu import CpuMeter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,8 @@ class Experiment:
     cpu: pairs of the share of time that an executor had a task and the share of its CPU that
         it used
     details: by batch, what its progress document tells beyond ``Batch``
+    means: by batch, of how many it is the mean, where that is not 1; its number is the last one's
+    warm: by executor, when it was seen to be warm, where that was told
     """
 
     batches: tuple[Batch, ...]
@@ -45,17 +48,34 @@ class Experiment:
     rescales: tuple[Rescale, ...] = ()
     cpu: tuple[tuple[float, float], ...] = ()
     details: Mapping[int, Detail] = field(default_factory=dict)
+    means: Mapping[int, int] = field(default_factory=dict)
+    warm: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def start(self) -> float:
         """When its first batch was planned."""
         return self.batches[0].start
 
+    @property
+    def inputs(self) -> int:
+        """How many sources its batches mostly had."""
+        often = Counter(len(b.inputs) for b in self.batches if not b.idle)
+        return often.most_common(1)[0][0] if often else 1
+
     def executors_at(self, moment: float) -> int:
         """How many executors were registered and not gone."""
-        return sum(
-            e.added <= moment and (e.removed is None or e.removed > moment) for e in self.executors
-        )
+        return len(self._there(moment))
+
+    def slots_at(self, moment: float) -> int:
+        """How many tasks they worked on at once."""
+        return sum(e.tasks_at_once for e in self._there(moment))
+
+    def _there(self, moment: float) -> list[Executor]:
+        return [
+            e
+            for e in self.executors
+            if e.added <= moment and (e.removed is None or e.removed > moment)
+        ]
 
 
 def detail_of(progress: Mapping[str, Any]) -> Detail:

@@ -38,7 +38,8 @@ SLOW_AND_FAST = 0.05  # of a run's length
 class Explained:
     """Batches on so many executors: mean seconds measured and as the profile has them.
 
-    ``error`` the mean absolute deviation as a share of the measured mean.
+    ``error`` the mean absolute deviation as a share of the measured mean · ``records`` that they
+    read on average.
     """
 
     executors: int
@@ -46,6 +47,7 @@ class Explained:
     measured: float
     profile: float
     error: float
+    records: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,25 @@ def fit(
     different sizes on different numbers of executors tell most.
     """
     ran = [e for e in experiments if any(not b.idle for b in e.batches)]
-    lineup, held = fit_states.with_state(line_up(ran))
+    return fit_lineup(name, line_up(ran), experiments, sources, trigger=trigger)
+
+
+def fit_lineup(
+    name: str,
+    batches: Lineup,
+    experiments: Sequence[Experiment],
+    sources: Sequence[SourceProfile],
+    *,
+    trigger: float = 0.0,
+) -> Fit:
+    """The same from batches that have been lined up. One source may be read by several stages."""
+    ran = [e for e in experiments if any(not b.idle for b in e.batches)]
+    lineup, held = fit_states.with_state(batches)
     _check_sources(lineup, sources)
     costs = [costs_of(lineup, role) for role in range(len(lineup.names))]
     said = [modelled(row, costs) for row in lineup.settled]
-    driver, noise = driver_of(lineup, said), noise_of(lineup, said)
+    noise = noise_of(lineup, said)
+    driver = driver_of(lineup, said, noise.task or 0.0)
     executor = executor_of(experiments, _new_tasks(ran, lineup, costs))
     outputs = [output_of(lineup, role) for role in range(len(costs))]
     notes = _notes(lineup, costs, driver, held, outputs, tasks_read=noise.task is not None)
@@ -129,7 +145,7 @@ def fit(
 
 def _check_sources(lineup: Lineup, sources: Sequence[SourceProfile]) -> None:
     reading = sum(source is not None for source in lineup.sources)
-    if reading != len(sources):
+    if reading != len(sources) and len(sources) != 1:
         raise InputError(
             f"{reading} stages read sources, but {len(sources)} sources are named: "
             f"{', '.join(s.name for s in sources)}. Each source must be read by one stage"
@@ -151,7 +167,7 @@ def _stage(
         tasks=costs.tasks,
         fixed=costs.fixed,
         per_record=costs.per_record,
-        source=None if source is None else sources[source].name,
+        source=None if source is None else sources[min(source, len(sources) - 1)].name,
         upstream=tuple(lineup.names[u] for u in lineup.upstream[role]),
         shares=costs.shares,
         selectivity=1.0 if output is None else output.selectivity,
@@ -215,6 +231,11 @@ def _notes(
         notes.append("planning includes commit: their split was not told")
     if lineup.state and not held:
         notes.append("the state of several operators is not told apart: none in the profile")
+    elif len(lineup.state) > 1 and not any(r.detail for r in lineup.rows):
+        notes.append(
+            f"the state of {', '.join(lineup.state)} is told as a sum: taken as that of "
+            f"{lineup.names[next(iter(held))]}, which reads most"
+        )
     elif lineup.state and len(lineup.state) not in (
         1,
         sum(source is None for source in lineup.sources),
@@ -245,12 +266,12 @@ def _explained(
     lineup: Lineup, costs: Sequence[Costs], driver: DriverCosts, noise: float
 ) -> tuple[Explained, ...]:
     draws = np.random.default_rng(0)
-    groups: dict[int, list[tuple[float, float]]] = {}
+    groups: dict[int, list[tuple[float, float, float]]] = {}
     for row in lineup.settled:
         tasks = modelled(row, costs)
-        seconds = expected(tasks, lineup.upstream, row.executors, noise=noise, draws=draws)
+        seconds = expected(tasks, lineup.upstream, row.slots, noise=noise, draws=draws)
         said = driver.planning + driver.commit + seconds
-        groups.setdefault(row.executors, []).append((row.batch.duration, said))
+        groups.setdefault(row.executors, []).append((row.batch.duration, said, row.batch.rows))
     found = []
     for executors, pairs in sorted(groups.items()):
         pair = np.array(pairs)
@@ -262,6 +283,7 @@ def _explained(
                 measured=mean,
                 profile=float(pair[:, 1].mean()),
                 error=float(np.abs(pair[:, 0] - pair[:, 1]).mean()) / mean,
+                records=float(pair[:, 2].mean()),
             )
         )
     return tuple(found)

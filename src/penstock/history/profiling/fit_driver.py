@@ -75,10 +75,9 @@ def expected(
     """The mean makespan of tasks that vary: whoever waits for the last waits for longer."""
     if not noise:
         return makespan(tasks, upstream, slots)
-    spans = []
-    for _ in range(DRAWS):
-        varied = [np.array(s) * np.exp(draws.normal(-(noise**2) / 2, noise, len(s))) for s in tasks]
-        spans.append(makespan([v.tolist() for v in varied], upstream, slots))
+    spans = [
+        makespan([_varied(s, noise, draws) for s in tasks], upstream, slots) for _ in range(DRAWS)
+    ]
     return sum(spans) / DRAWS
 
 
@@ -103,15 +102,16 @@ def measured(row: LinedUpBatch, said: Sequence[Seconds]) -> list[list[float]]:
     return found
 
 
-def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> DriverCosts:
-    """``said`` the modelled tasks of each settled batch.
+def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]], noise: float = 0.0) -> DriverCosts:
+    """``said`` the modelled tasks of each settled batch, ``noise`` how much tasks vary.
 
     Duration − makespan of the tasks = driver time + gap · tasks in a row on one slot.
     """
     rows = lineup.settled
+    draws = np.random.default_rng(0)
     over = np.array(
         [
-            max(0.0, r.batch.duration - makespan(measured(r, s), lineup.upstream, r.executors))
+            max(0.0, r.batch.duration - _span(r, s, lineup.upstream, noise=noise, draws=draws))
             for r, s in zip(rows, said, strict=True)
         ]
     )
@@ -129,9 +129,39 @@ def driver_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> DriverCosts:
     )
 
 
+def _span(
+    row: LinedUpBatch,
+    said: Sequence[Seconds],
+    upstream: Sequence[Sequence[int]],
+    *,
+    noise: float,
+    draws: np.random.Generator,
+) -> float:
+    """Seconds that the tasks of a batch took: as they were read, where they were; else the mean
+    over tasks that vary.
+    """
+    tasks = measured(row, said)
+    read = [len(t) == s.tasks for t, s in zip(row.tasks, row.stages, strict=True)]
+    if not noise or all(read):
+        return makespan(tasks, upstream, row.slots)
+    spans = []
+    for _ in range(DRAWS):
+        varied = [
+            s if known else _varied(s, noise, draws) for s, known in zip(tasks, read, strict=True)
+        ]
+        spans.append(makespan(varied, upstream, row.slots))
+    return sum(spans) / DRAWS
+
+
+def _varied(seconds: Seconds, noise: float, draws: np.random.Generator) -> list[float]:
+    factors = np.exp(draws.normal(-(noise**2) / 2, noise, len(seconds)))
+    varied: list[float] = (np.asarray(seconds) * factors).tolist()
+    return varied
+
+
 def _turns(row: LinedUpBatch, lineup: Lineup) -> float:
     """Tasks in a row on the busiest slot, if all took equally long."""
-    return makespan([[1.0] * s.tasks for s in row.stages], lineup.upstream, row.executors)
+    return makespan([[1.0] * s.tasks for s in row.stages], lineup.upstream, row.slots)
 
 
 def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
@@ -143,22 +173,27 @@ def noise_of(lineup: Lineup, said: Sequence[Sequence[Seconds]]) -> Noise:
     """
     rows = lineup.settled
     within: list[np.ndarray] = []
-    whole: dict[int, list[float]] = {}
+    whole: dict[int, list[tuple[float, int]]] = {}
     by_tasks = []
     for row, expected in zip(rows, said, strict=True):
         total = sum(map(sum, expected))
         busy = sum(s.busy for s in row.stages)
         if total <= 0 or busy <= 0:
             continue
-        whole.setdefault(row.run, []).append(float(np.log(busy / total)))
+        whole.setdefault(row.run, []).append((float(np.log(busy / total)), row.times))
         by_tasks.append(sum(s * s for stage in expected for s in stage) / total**2)
         for tasks, stage in zip(row.tasks, expected, strict=True):
             logs = _logs([(t.busy, stage[t.partition]) for t in tasks if t.partition < len(stage)])
             if len(logs) > 1 and len(tasks) == len(stage):
                 within.append(logs - logs.mean())
     task = _pooled(within) if within else None
-    runs = [np.array(logs) for logs in whole.values()]
-    batch = _pooled([logs - logs.mean() for logs in runs if len(logs) > 1]) ** 2
+    runs = [np.array([log for log, _ in logs]) for logs in whole.values()]
+    # The mean of so many batches varies by the root of that less.
+    many = [np.sqrt([times for _, times in logs]) for logs in whole.values()]
+    apart = [
+        (logs - logs.mean()) * root for logs, root in zip(runs, many, strict=True) if len(logs) > 1
+    ]
+    batch = _pooled(apart) ** 2
     if task is not None:
         batch -= task**2 * float(np.mean(by_tasks))
     return Noise(

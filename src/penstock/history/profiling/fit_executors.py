@@ -55,7 +55,12 @@ def executor_of(
     if starts:
         spread.append(_add_start(starts, values, errors, notes))
     else:
-        notes.append("no executor was added: start, start_each and warm-up keep their defaults")
+        came = any(e.added > x.start for x in experiments if x.batches for e in x.executors)
+        notes.append(
+            "when executors were asked for is not known: start and start_each keep their defaults"
+            if came
+            else "no executor was added: start, start_each and warm-up keep their defaults"
+        )
     if leaves or busy_leaves:
         if not leaves:
             notes.append("executors left during batches only: leave is an upper bound")
@@ -66,10 +71,10 @@ def executor_of(
         notes.append("no executor left: leave keeps its default")
     if (deviations := np.concatenate([np.empty(0), *spread])).size > 2:
         values["noise"] = lines.deviation(deviations)
-    if starts:
+    if starts or any(tasks.values()):
         _add_warm_up(tasks, values, errors, notes)
     _add_cpu([pair for e in experiments for pair in e.cpu], values, notes)
-    cores = max((e.cores for x in experiments for e in x.executors), default=1)
+    cores = max((e.tasks_at_once for x in experiments for e in x.executors), default=1)
     return ExecutorFit(
         profile=ExecutorProfile(cores=cores, **values), errors=errors, notes=tuple(notes)
     )
@@ -84,7 +89,9 @@ def _starts(experiments: Sequence[Experiment]) -> list[tuple[int, float]]:
                 until = action.time + action.registered
                 added = [e.added for e in experiment.executors]
                 came = sorted(a for a in added if action.time < a <= until + 1e-3)
-                found += [(place, moment - action.time) for place, moment in enumerate(came)]
+                # Where only the last ones were seen to come, those before them came earlier.
+                first = max(0, action.after - action.before - len(came))
+                found += [(place, moment - action.time) for place, moment in enumerate(came, first)]
     return found
 
 

@@ -32,12 +32,16 @@ def places_of(lineup: Lineup) -> dict[int, tuple[int, ...]]:
     """The stateful operators that each role runs.
 
     One each where there are as many as stages behind the shuffle; else they share the last one,
-    as operators with the same key do.
+    as operators with the same key do. Where only the sum of all is told, one of them has it.
     """
     later = [role for role, source in enumerate(lineup.sources) if source is None]
     operators = range(len(lineup.state))
     if not lineup.state:
         return {}
+    if len(lineup.state) > 1 and not any(row.detail for row in lineup.rows):
+        # Only their sum is told: it counts for the stage behind a shuffle that reads most.
+        read = {role: sum(row.records[role] for row in lineup.rows) for role in later}
+        return {max(later, key=lambda role: read[role]): tuple(operators)} if later else {}
     if len(later) == len(lineup.state):
         return {role: (place,) for role, place in zip(later, operators, strict=True)}
     return {len(lineup.names) - 1: tuple(operators)}
@@ -69,7 +73,7 @@ def _profile(
         StateStep(
             before=before,
             after=after,
-            records=row.records[role],
+            records=row.records[role] * row.times,
             seconds=row.batch.end - row.before.end if row.before else row.batch.duration,
         )
         for row, before, after, _ in known

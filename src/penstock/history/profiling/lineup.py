@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ class LinedUpBatch:
     """One batch: by role its stage, the records that it read and its tasks (none: not read).
 
     executors: how many there were while it ran
+    slots: how many tasks they worked on at once
+    times: of how many batches it is the mean
     settled: whether they were all warm and none came or went
     before: the batch before it in the same run, ``None`` if that is not known
     first: whether it is the first of its query
@@ -40,13 +43,16 @@ class LinedUpBatch:
     stages: tuple[Stage, ...]
     records: tuple[float, ...]
     tasks: tuple[Sequence[Task], ...]
+    slots: int
+    times: int = 1
     state: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineup:
     """All complete batches. ``names``, ``sources`` (index, else ``None``) and ``upstream`` by
-    role · ``state`` the stateful operators · ``incomplete`` batches that lacked a stage.
+    role · ``state`` the stateful operators · ``incomplete`` batches that lacked a stage ·
+    ``restless`` whether batches count as settled that were not.
     """
 
     names: tuple[str, ...]
@@ -55,6 +61,7 @@ class Lineup:
     state: tuple[str, ...]
     rows: tuple[LinedUpBatch, ...]
     incomplete: int
+    restless: bool = False
 
     @property
     def settled(self) -> list[LinedUpBatch]:
@@ -66,23 +73,32 @@ class Lineup:
         return Counter(r.stages[role].tasks for r in self.rows).most_common(1)[0][0]
 
 
-def line_up(experiments: Sequence[Experiment]) -> Lineup:
-    """The batches of all experiments; their ids may be the same in several."""
+def line_up(experiments: Sequence[Experiment], *, lenient: bool = False) -> Lineup:
+    """The batches of all experiments; their ids may be the same in several.
+
+    lenient: where executors came and went all the time, so that hardly any batch was settled, take
+        all of them as settled
+    """
+    inputs = max(e.inputs for e in experiments)
     ids = count()
     numbers = [{b.id: next(ids) for b in e.batches if not b.idle} for e in experiments]
     batches: list[Batch] = []
     stages: dict[int, Sequence[Stage]] = {}
     for experiment, number in zip(experiments, numbers, strict=True):
-        batches += [replace(b, id=number[b.id]) for b in experiment.batches if not b.idle]
+        batches += [
+            replace(b, id=number[b.id])
+            for b in experiment.batches
+            if not b.idle and len(b.inputs) == inputs
+        ]
         stages |= {number[id]: some for id, some in experiment.stages.items() if id in number}
     roles = roles_of(batches, stages)
     if not roles:
         raise InputError("no batch with stages was observed; let the query run for longer")
-    alone = sum(r.source is not None for r in roles) == max(len(b.inputs) for b in batches)
+    alone = sum(r.source is not None for r in roles) == inputs
     rows: list[LinedUpBatch] = []
     wanted = 0
     for run, experiment in enumerate(experiments):
-        found = _rows(run, experiment, numbers[run], roles, alone=alone)
+        found = _rows(run, experiment, numbers[run], roles, inputs, alone=alone)
         wanted += sum(not b.idle and b.rows > 0 for b in experiment.batches)
         rows += found
     state = next((b.state for b in reversed(batches) if b.state), ())
@@ -95,6 +111,9 @@ def line_up(experiments: Sequence[Experiment]) -> Lineup:
         rows=tuple(rows),
         incomplete=max(0, wanted - sum(r.batch.rows > 0 for r in rows)),
     )
+    if lenient and len(lineup.settled) < LEAST_BATCHES:
+        restless = tuple(replace(row, settled=True) for row in lineup.rows)
+        lineup = replace(lineup, rows=restless, restless=True)
     if len(lineup.settled) < LEAST_BATCHES:
         raise InputError(
             f"{len(lineup.settled)} batches with data ran on warm executors that stayed; at least "
@@ -104,8 +123,8 @@ def line_up(experiments: Sequence[Experiment]) -> Lineup:
 
 
 def _rows(
-    run: int, experiment: Experiment, number: Mapping[int, int], roles: Sequence[Role], *,
-    alone: bool,
+    run: int, experiment: Experiment, number: Mapping[int, int], roles: Sequence[Role],
+    inputs: int, *, alone: bool,
 ) -> list[LinedUpBatch]:  # fmt: skip
     rows = []
     before: Batch | None = None
@@ -114,7 +133,11 @@ def _rows(
         if batch.idle:
             continue
         some = [role.stages.get(number[batch.id], ()) for role in roles]
-        if all(len(s) == 1 for s in some):
+        slots = experiment.slots_at(batch.start)
+        times = experiment.means.get(batch.id, 1)
+        if before is not None and before.id != batch.id - times:
+            before = None  # one between them is not known
+        if slots and len(batch.inputs) == inputs and all(len(s) == 1 for s in some):
             mine = tuple(s[0] for s in some)
             rows.append(
                 LinedUpBatch(
@@ -132,6 +155,8 @@ def _rows(
                         for role, stage in zip(roles, mine, strict=True)
                     ),
                     tasks=tuple(experiment.tasks.get(s.id, ()) for s in mine),
+                    slots=slots,
+                    times=times,
                 )
             )
         before = batch
@@ -139,10 +164,10 @@ def _rows(
 
 
 def _records(batch: Batch, role: Role, stage: Stage, *, alone: bool) -> float:
-    """That a stage read; where it alone reads a source, the progress tells."""
+    """That a stage read: the rows of its source, where it alone reads that, else of all."""
     if role.source is None:
         return float(stage.read_records)
-    return float(batch.inputs[role.source].rows if alone else stage.input_records)
+    return float(batch.inputs[role.source].rows if alone else batch.rows)
 
 
 def _upstream(
@@ -163,26 +188,41 @@ def _upstream(
 def _unsettled(experiment: Experiment) -> set[int]:
     """Batches during which executors came, went or were not warm yet, and the first of a run.
 
-    In its first batch a query is compiled and its state is created.
+    In its first batch a query is compiled and its state is created. Where the tasks of a batch
+    were not read, all executors are taken to have done as much of it.
     """
     changes = [(e.added, e.added) for e in experiment.executors]
     changes += [(e.removed, e.removed) for e in experiment.executors if e.removed is not None]
     changes += [(r.time, r.time + (r.registered or 0.0)) for r in experiment.rescales]
-    worked = {e.id: 0.0 for e in experiment.executors if e.added > experiment.start}
-    found = {next(b.id for b in experiment.batches if not b.idle)}
-    for batch in experiment.batches:
-        if batch.idle:
-            continue
+    changes.sort()
+    longest = max((end - start for start, end in changes), default=0.0)
+    begins = [start for start, _ in changes]
+    new = {e.id: e for e in experiment.executors if e.added > experiment.start}
+    worked = dict.fromkeys(new, 0.0)
+    ran = [b for b in experiment.batches if not b.idle]
+    found = {b.id for b in ran[:1]}
+    for batch in ran:
         here = [
-            e.id
-            for e in experiment.executors
+            e
+            for e in new.values()
             if e.added <= batch.end and (e.removed is None or e.removed > batch.start)
         ]
-        cold = any(worked.get(id, COLD) < COLD for id in here)
-        if cold or any(start < batch.end and end > batch.start for start, end in changes):
+        cold = any(_cold(e.id, batch.start, worked, experiment.warm) for e in here)
+        near = bisect_left(begins, batch.start - longest), bisect_right(begins, batch.end)
+        if cold or any(s < batch.end and e > batch.start for s, e in changes[slice(*near)]):
             found.add(batch.id)
-        for stage in experiment.stages.get(batch.id, ()):
-            for task in experiment.tasks.get(stage.id, ()):
+        waiting = [e.id for e in here if worked[e.id] < COLD]
+        for stage in experiment.stages.get(batch.id, ()) if waiting else ():
+            tasks = experiment.tasks.get(stage.id, ())
+            for task in tasks:
                 if task.executor in worked:
                     worked[task.executor] += task.busy
+            if not any(task.executor for task in tasks):
+                share = stage.busy / max(1, experiment.executors_at(batch.start))
+                for id in waiting:
+                    worked[id] += share * experiment.means.get(batch.id, 1)
     return found
+
+
+def _cold(id: str, moment: float, worked: Mapping[str, float], warm: Mapping[str, float]) -> bool:
+    return moment < warm[id] if id in warm else worked[id] < COLD

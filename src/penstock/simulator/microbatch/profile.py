@@ -193,9 +193,9 @@ class Profile:
     """Everything that the micro-batch simulator knows of an application.
 
     ``queries`` share the executors · ``measured`` where the numbers come from, in words, and
-    ``provenance`` the same as facts (versions, machine, date, runs) · ``errors`` standard errors of
-    the numbers that have one, by ``stage.number`` or ``number``, with ``query/`` before it where
-    there are several · ``notes`` what could not be learnt, and how it can be.
+    ``provenance`` the same as facts (versions, machine, date, runs) · ``errors`` standard errors,
+    by ``stage.number`` or ``number``, of several queries as ``query/stage.number`` · ``notes``
+    what could not be learnt, and how to learn it.
     """
 
     version: int

@@ -14,11 +14,6 @@ from penstock.core.model import Change, Rescale
 
 log = logging.getLogger("penstock")
 
-# Seconds from asking for an executor until it is there, by the beginning of the master's URL: what
-# is assumed until the first action was timed. Above what local trials took (standalone 3 to 9 s,
-# YARN 9 to 13 s, pods as processes 4 to 12 s), because elsewhere images and files are fetched.
-USUAL_JOIN = {"spark://": 10.0, "local-cluster[": 10.0, "yarn": 15.0, "k8s://": 30.0}
-
 
 class ExecutorPool:
     """Tells Spark an absolute total; to shrink, it also decommissions the executors that leave.
@@ -181,15 +176,6 @@ class ExecutorPool:
                 backend.decommissionExecutor(executor, reason, False, False)
         except Exception as error:
             raise EngineError(f"could not decommission {', '.join(ids)}: {error}") from error
-
-
-def usual_join(master: str) -> float | None:
-    """Seconds that an executor usually takes to join; ``None`` where none can, or nobody knows.
-
-    >>> usual_join("k8s://https://10.0.0.1:6443"), usual_join("local[4]")
-    (30.0, None)
-    """
-    return next((s for begin, s in USUAL_JOIN.items() if master.startswith(begin)), None)
 
 
 def _is_dynamic(context: Any) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.batches.actions import join_time
+from penstock.batches.actions import join_time, usual_join
 from penstock.batches.arrival_monitor import ArrivalLog
 from penstock.batches.snapshot import query_window, snapshot
 from penstock.batches.stages import StageLog
@@ -18,7 +18,6 @@ from penstock.batches.values import Executor, tasks_at_once
 from penstock.batches.warmth import Warmth, is_cold
 from penstock.core.errors import EngineError, InputError, NotReady
 from penstock.core.model import Change, Slot, Snapshot
-from penstock.spark.act.executors import usual_join
 from penstock.spark.foreign.address import Application, refreshed
 from penstock.spark.foreign.batches import Batches, check_stages
 from penstock.spark.foreign.reader import DroppedError, Execution, Executions

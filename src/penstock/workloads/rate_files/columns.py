@@ -23,7 +23,7 @@ _TIME_NAME = re.compile(r"time|date|minute|second|(^|_)(ts|t)(_|$)")
 _NAMED: dict[Kind, re.Pattern[str]] = {
     "intervals": re.compile(r"^(iat|inter_?arrival\w*)(_[a-zµ]+)?$"),
     "rate": re.compile(r"(^|[^a-z])i?rate([^a-z]|$)|(^|[^a-z])(rps|qps|tps|eps|ops)([^a-z]|$)|"
-                       r"per_?sec|/s(ec)?$"),
+                       r"per_?s(ec|$|_)|/s(ec)?$"),
     "counter": re.compile(r"_total($|[^a-z])|offset|counter|cumulative"),
     "count": re.compile(r"^n$|count|records|events|requests|messages"),
 }  # fmt: skip

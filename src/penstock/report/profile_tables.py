@@ -1,11 +1,18 @@
-"""A measured profile as tables, for a terminal of 80 columns."""
+"""A profile that was measured or learnt as tables, for a terminal of 80 columns."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from rich.table import Table
 
+from penstock.history.learning.learn import Learned
 from penstock.history.profiling.fit import Fit
+from penstock.history.recording import RecordedApplication
 from penstock.report.table import plain_table
+from penstock.simulator.microbatch.profile import ExecutorProfile
+
+MOST_NAME = 40  # characters of a name in a table
 
 
 def stages_table(fit: Fit) -> Table:
@@ -27,13 +34,16 @@ def stages_table(fit: Fit) -> Table:
     return table
 
 
-def numbers_table(fit: Fit) -> Table:
-    """The other numbers: of the driver, the noise, the state and the executor."""
+def numbers_table(fit: Fit, executor: ExecutorProfile | None = None) -> Table:
+    """The other numbers: of the driver, the noise, the state and the executor.
+
+    executor: as the profile has it, where that is not the fit's own
+    """
     table = plain_table("its other numbers")
     table.add_column("number")
     table.add_column("value", justify="right")
     table.add_column("±", justify="right")
-    query, executor = fit.query, fit.executor
+    query, executor = fit.query, executor or fit.executor
     rows = {
         "planning": f"{query.planning:.2f} s",
         "commit": f"{query.commit:.2f} s",
@@ -84,3 +94,62 @@ def _error(fit: Fit, name: str, times: float) -> str:
         return "–"
     error = fit.errors[name] * times
     return f"{error:.2f}" if times == 1.0 else f"{error:,.1f}"
+
+
+def recording_table(application: RecordedApplication, learned: Learned) -> Table:
+    """What was understood of a recording."""
+    table = plain_table("what was understood")
+    table.add_column("of", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    begin = datetime.fromtimestamp(learned.start, UTC) if learned.start > 1e8 else None
+    counts = learned.executors.counts
+    name = " ".join(filter(None, (application.name, application.id)))
+    rows = {
+        "source": f"{application.kind or 'recording'} {application.source}",
+        "application": name,
+        "span": span(learned.seconds) + (f" from {begin:%Y-%m-%d %H:%M:%S} UTC" if begin else ""),
+        "queries": ", ".join(learned.fits),
+        "batches": f"{learned.batches:,}, of which {fitted(learned):,} are settled and were fitted",
+        "executors": f"{min(counts)} to {max(counts)}" if len(set(counts)) > 1 else f"{counts[0]}",
+        "sizes": ", ".join(map(str, learned.sizes)) + (" (one only)" if learned.linear else ""),
+    }
+    for what, found in rows.items():
+        table.add_row(what, found)
+    return table
+
+
+def demand_table(learned: Learned) -> Table:
+    """What came to each source."""
+    table = plain_table("demand, records/s")
+    table.add_column("source", overflow="fold", max_width=MOST_NAME)
+    for name in ("mean", "peak", "records", "idle"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for source, demand in learned.demand.items():
+        lengths = demand.edges[1:] - demand.edges[:-1]
+        idle = float(lengths[demand.rates == 0].sum()) / demand.seconds if demand.seconds else 0.0
+        more = "≥ " if demand.lower_bound else ""
+        table.add_row(
+            source,
+            f"{more}{demand.mean:,.1f}",
+            f"{more}{demand.peak:,.1f}",
+            f"{more}{demand.records:,.0f}",
+            f"{idle:.0%}",
+        )
+    return table
+
+
+def fitted(learned: Learned) -> int:
+    """Batches that the profile was made of."""
+    return sum(e.batches for some in learned.explained.values() for e in some)
+
+
+def span(seconds: float) -> str:
+    """A length of time in the largest unit that it fills.
+
+    >>> span(42.0), span(5400.0), span(200000.0)
+    ('42 s', '1.5 h', '2.3 days')
+    """
+    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= length * (1.5 if unit == "days" else 1.0):
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,5 @@
+"""Profiles from recordings: what an application did, whoever wrote it down.
+
+``learn`` the profile, the demand and what could not be learnt · ``told`` triggers and limits that
+nobody wrote down · ``durations`` stages for batches of which only the duration is known.
+"""
