@@ -1,8 +1,8 @@
 """Auto-scaling for stream pipelines on Apache Spark: observe, advise, simulate, act.
 
 ``import penstock`` loads the values and guards that everything shares. ``penstock.Autoscaler``,
-``penstock.compare`` and ``penstock.simulate`` load what they need on first use; the last two need
-``penstock[sim]``.
+``penstock.compare``, ``penstock.replay`` and ``penstock.simulate`` load what they need on first
+use; the last three need ``penstock[sim]``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from penstock.core.pipeline import Operator, Pipeline
 if TYPE_CHECKING:
     from penstock.comparison.api import compare as compare
     from penstock.comparison.api import simulate as simulate
+    from penstock.comparison.replay import replay as replay
     from penstock.spark.autoscaler import Autoscaler as Autoscaler
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ __all__ = [
     "Slot",
     "Snapshot",
     "compare",
+    "replay",
     "simulate",
 ]
 
@@ -43,6 +45,7 @@ __all__ = [
 _ON_FIRST_USE = {
     "Autoscaler": "penstock.spark.autoscaler",
     "compare": "penstock.comparison.api",
+    "replay": "penstock.comparison.replay",
     "simulate": "penstock.comparison.api",
 }
 

@@ -33,6 +33,7 @@ from penstock.cli.kafka import kafka
 from penstock.cli.options import command_group
 from penstock.cli.policies import policies
 from penstock.cli.profile import profile
+from penstock.cli.replay import replay
 from penstock.cli.prove import prove
 from penstock.cli.renamed import modernized
 from penstock.cli.report import report
@@ -49,6 +50,7 @@ PRODUCT: Mapping[str, Callable[..., Any]] = {
     "run": run,
     "advise": advise,
     "control": control,
+    "replay": replay,
     "profile": profile,
     "simulate": simulate,
     "compare": compare,

@@ -39,6 +39,11 @@ def report(
     if is_bench(found):
         from penstock.cli.bench import report_bench
 
+        if runs.read_config(found / runs.CONFIG).get("command") == "replay":
+            raise InputError(
+                f"{found} is a replay: its page {found / runs.PAGE} is there already; play it "
+                "again with penstock replay"
+            )
         if out is not None:
             raise InputError(f"{found} is a bench, whose report lies in it: leave --out away")
         page = report_bench(found, as_json=as_json)

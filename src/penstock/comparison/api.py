@@ -93,7 +93,7 @@ def simulate(
         workload_parameters=given,
         policy=name,
         policy_parameters=parameters,
-        guards=_guards(guards),
+        guards=given_guards(guards),
         profile=profile,
         minutes=workload_minutes(load, given) if minutes is None else minutes,
         period=period,
@@ -175,7 +175,7 @@ def compare(
         period = period or (15.0 if minutes <= A_DAY else 60.0)
         fields |= {"query": query, "profile": "live", "period": period, "application": measured}
     every = seed_range(seeds, "seeds") if isinstance(seeds, int) else tuple(seeds)
-    cells = _cells(kind, policies, {**fields, "guards": _guards(guards), "minutes": minutes})
+    cells = cells_of(kind, policies, {**fields, "guards": given_guards(guards), "minutes": minutes})
     if baselines and cells:
         cells += static_at_peak(cells, every)
     fields.pop("application", None)
@@ -256,7 +256,7 @@ def static_at_peak(cells: Sequence[Cell], seeds: Sequence[int]) -> list[Cell]:
     return [cell]
 
 
-def _cells(
+def cells_of(
     kind: type[Cell], policies: Sequence[Policy | Named], fields: Mapping[str, Any]
 ) -> list[Cell]:
     """A cell for each policy; each must have a label of its own."""
@@ -333,7 +333,8 @@ def _named(given: Named, what: str) -> tuple[str, dict[str, Any]]:
     return name, parameters
 
 
-def _guards(given: GivenGuards) -> Guards:
+def given_guards(given: GivenGuards) -> Guards:
+    """Guards as they are, or of a preset or a table."""
     return given if isinstance(given, Guards) else guards_of(given)[0]
 
 

@@ -94,7 +94,9 @@ class ProfileCell(Cell):
 
     def pattern(self, seed: int) -> Pattern:
         """What all sources together are offered."""
-        return Together(tuple(self.loads(seed).values())) if self.columns else self._made(seed)
+        if not self.columns:
+            return self._made(seed)
+        return self._made(seed, value_column=",".join(dict.fromkeys(self.columns.values())))
 
     def _made(self, seed: int, **more: str) -> Pattern:
         return patterns.create(self.workload, {**self.workload_parameters, **more}, seed=seed)
@@ -113,7 +115,7 @@ class ProfileCell(Cell):
 
     def remarks(self) -> tuple[str, ...]:
         """What the intervals cover, and whether any number of executors keeps up."""
-        rates, _ = _rates(self.pattern(0), self.seconds, self.slo / 2)
+        rates, _ = offered_rates(self, 0)
         most, peak = self.capacity().most, float(rates.max())
         if peak <= most:
             return (COVERED[self.uncertain],)
@@ -137,7 +139,7 @@ class ProfileCell(Cell):
 
     def peak_sizes(self, seed: int) -> Mapping[str, int]:
         """The fewest executors that cover the highest rate, batch by batch."""
-        rates, _ = _rates(self.pattern(seed), self.seconds, self.slo / 2)
+        rates, _ = offered_rates(self, seed)
         return {POOL: int(self.capacity(seed).fewest(rates).max())}
 
     def run(self, seed: int, *, journal: Path | None = None, trace: bool = False) -> CellRun:
@@ -202,7 +204,7 @@ class ProfileCell(Cell):
     ) -> CellRun:
         if self.allocated:
             actions = _actions_of(series.slots[POOL])
-        rates, behind = _rates(self.pattern(seed), self.seconds, self.slo / 2)
+        rates, behind = offered_rates(self, seed)
         capacity = self.capacity(seed)
         demand = {POOL: capacity.fewest(rates)}
         left = float(series.offered.sum() - series.delivered.sum())
@@ -222,6 +224,11 @@ class ProfileCell(Cell):
         return CellRun(
             scores=scores, trace=trace_of(series, oracle.total(demand), self.period, times)
         )
+
+
+def offered_rates(cell: ProfileCell, seed: int) -> tuple[Floats, Floats]:
+    """The load of a cell in the mean over a batch, and if it may wait for as long again."""
+    return _rates(cell.pattern(seed), cell.seconds, cell.slo / 2)
 
 
 def _rates(pattern: Pattern, seconds: int, half: float) -> tuple[Floats, Floats]:

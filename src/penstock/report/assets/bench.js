@@ -8,13 +8,17 @@
   const round = (v) => (v == null ? "–" : v >= 99.5 ? v.toFixed(0) : v.toFixed(1));
 
   function chart(box, group, name) {
-    const series = [{ label: "minute", value: (u, v) => (v == null ? "–" : v.toFixed(1)) }];
+    const series = [{ label: group.unit || "minute", value: (u, v) => (v == null ? "–" : v.toFixed(1)) }];
     const data = [group.time];
     if (name === "slots") {
       series.push({ label: "oracle", stroke: ink, width: 1.5, dash: [5, 4], value: (u, v) => round(v), points: { show: false } });
       data.push(group.oracle);
     }
-    group.policies.forEach((policy, i) => {
+    if (name === "offered") {
+      series.push({ label: "records/s", stroke: colors[4], width: 1.6, value: (u, v) => round(v), points: { show: false } });
+      data.push(group.offered);
+    }
+    (name === "offered" ? [] : group.policies).forEach((policy, i) => {
       series.push({ label: policy.label, stroke: colors[i % colors.length], width: 1.6, value: (u, v) => round(v), points: { show: false } });
       data.push(policy[name]);
     });
@@ -30,7 +34,7 @@
   }
 
   groups.forEach((group, number) => {
-    for (const name of ["slots", "latency"]) {
+    for (const name of ["offered", "slots", "latency"]) {
       const box = document.getElementById(`${name}-${number}`);
       if (box) chart(box, group, name);
     }
