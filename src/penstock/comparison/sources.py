@@ -134,8 +134,7 @@ def _names_policy(first: bytes) -> bool:
 def _unknown(path: Path, first: bytes) -> InputError:
     """Say what a file is that nothing here reads."""
     if not first:
-        if path.stat().st_size == 0:
-            return InputError(f"{path}: is empty; {WAYS}")
+        return InputError(f"{path}: is empty; {WAYS}")
     try:
         document = json.loads(first)
     except (ValueError, RecursionError):

@@ -193,9 +193,8 @@ def _refuse_others(path: Path, first: bytes) -> None:
     """Say what a file is whose first line is no header of a journal."""
     try:
         document = json.loads(first)
-    except ValueError as error:
-        what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
-        found = f"not JSON ({what}) but {shown(first)}"
+    except (ValueError, RecursionError) as error:
+        found = f"not JSON ({_problem(error)}) but {shown(first)}"
     else:
         if isinstance(document, dict) and isinstance(document.get("policy"), str):
             return
@@ -221,6 +220,7 @@ def described(document: Any) -> str:
 
 
 def shown(line: bytes) -> str:
+    """The beginning of a line that is no JSON."""
     if any(byte < 9 for byte in line[:200]) or not line[:200].isascii():
         return "binary data"
     text = line[:40].decode().strip()
@@ -317,11 +317,16 @@ def _documents(path: Path, lines: list[bytes]) -> Iterator[Any]:
     for number, line in enumerate(lines, 1):
         try:
             yield json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if number == len(lines) and number > 1:
                 return
-            what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
-            raise InputError(f"{path}, line {number}: not JSON ({what})") from None
+            raise InputError(f"{path}, line {number}: not JSON ({_problem(error)})") from None
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8"
 
 
 ARRIVALS = ".arrivals"

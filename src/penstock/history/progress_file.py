@@ -14,10 +14,12 @@ from typing import Any
 from penstock.batches.progress import batch_of
 from penstock.batches.values import Batch
 from penstock.core.errors import InputError
+from penstock.history.plausible import ODD, check_batch
 from penstock.history.profiling.experiment import Detail, detail_of
 from penstock.history.recording import RecordedApplication, RecordedQuery
 from penstock.workloads.rate_files.text import read_text
 
+KIND = "file of progress documents"
 NEEDED = ("runId", "batchId", "timestamp")
 
 
@@ -35,10 +37,14 @@ def read_progress_file(path: Path) -> RecordedApplication:
     """Read a file; the last document may be half written, which is told."""
     batches: dict[str, dict[int, Batch]] = {}
     details: dict[str, dict[int, Detail]] = {}
+    rests: dict[str, list[Batch]] = {}
     remarks: list[str] = []
     again = 0
     for line, document in _documents(path, remarks):
         batch = _batch(path, line, document)
+        if batch.idle:
+            rests.setdefault(batch.run_id, []).append(batch)
+            continue
         kept = batches.setdefault(batch.run_id, {})
         again += batch.id in kept
         kept[batch.id] = batch
@@ -51,7 +57,7 @@ def read_progress_file(path: Path) -> RecordedApplication:
         RecordedQuery(
             name=next(reversed(kept.values())).query,
             run_id=run,
-            batches=tuple(sorted(kept.values(), key=lambda b: b.start)),
+            batches=tuple(sorted([*kept.values(), *rests.get(run, ())], key=lambda b: b.start)),
             details=details[run],
         )
         for run, kept in batches.items()
@@ -63,6 +69,7 @@ def read_progress_file(path: Path) -> RecordedApplication:
         executors=(),
         queries=queries,
         remarks=tuple(remarks),
+        kind=KIND,
     )
 
 
@@ -102,6 +109,14 @@ def _batch(path: Path, line: int, document: Any) -> Batch:
             f"{', '.join(NEEDED)}"
         )
     try:
-        return batch_of(document)
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where}: is no progress as Spark writes it ({error!r})") from None
+        batch = batch_of(document)
+        check_batch(batch)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    except ODD as error:
+        raise InputError(
+            f"{where}: is no progress as Spark writes it ({repr(error)[:80]}); remove it"
+        ) from None
+    if batch.phases and "addBatch" not in batch.phases and not batch.rows:
+        return batch.idle_at(batch.start)  # so says Spark before 3.5 that there is nothing to do
+    return batch

@@ -20,6 +20,7 @@ from penstock.history.profiling import lines
 from penstock.history.recording import RecordedApplication, RecordedQuery
 
 MOST_EXECUTORS = 100_000
+SEEN = 2.0  # standard errors above 0 that a cost per record must be
 NOTE = (
     "only durations of batches are known: one stage stands for all of them; what a batch takes "
     "whatever its size counts as driver time, which executors do not shorten. An event log "
@@ -50,7 +51,7 @@ def with_stages(
         raise InputError(f"--partitions {partitions} must be from 1 to {MOST_EXECUTORS:,}")
     batches = [b for q in application.queries for b in q.batches]
     begin = min(b.start for b in batches) - 1.0
-    remarks = [f"taken as run on {executors} executors of {cores} cores, as told"]
+    remarks = [f"taken as run on {executors} executors with {cores} cores each, as told"]
     if partitions is None:
         remarks.append(f"partitions are not known: taken as one per core, {slots} (--partitions)")
     return replace(
@@ -103,15 +104,14 @@ def _staged(query: RecordedQuery, slots: int, tasks: int) -> RecordedQuery:
 
 
 def _fixed(batches: Sequence[Batch]) -> float:
-    """Seconds of a batch whatever its size: by the line through all, else what Spark says passed
-    outside of its work.
+    """Seconds of a batch whatever its size: by the line through all, where they grow with the
+    records; else what Spark says passed outside of its work.
     """
     rows = np.array([float(b.rows) for b in batches])
     seconds = np.array([b.duration for b in batches])
     if len(batches) > 2 and rows.std() > LEAST_SPREAD * rows.mean():
         line = lines.fit([np.ones(len(rows)), rows], seconds, relative=False)
-        if line.values[1] > 0:
+        if line.clear(1, SEEN):
             return line.values[0]
-        return 0.5 * float(np.median(seconds))
     outside = [b.duration - b.phases["addBatch"] for b in batches if "addBatch" in b.phases]
     return max(0.0, float(np.median(outside))) if outside else 0.0

@@ -219,9 +219,15 @@ def _notes(
     notes = []
     for name, c in zip(lineup.names, costs, strict=True):
         if not c.told:
-            notes.append(f"{name}: batches read about equally much, so all cost is per record")
+            notes.append(
+                f"{name}: batches read about equally much, so all cost is per record; batches of "
+                "other sizes tell what is fixed"
+            )
         if c.flat:
-            notes.append(f"{name}: what it costs does not depend on records, as far as was seen")
+            notes.append(
+                f"{name}: what it costs does not depend on records, as far as was seen; larger "
+                "batches tell"
+            )
     if driver.gap:
         notes.append(
             f"each task keeps its slot for {driver.gap * 1e3:.0f} ms beyond what it reports; "

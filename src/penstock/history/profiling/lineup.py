@@ -79,7 +79,7 @@ def line_up(experiments: Sequence[Experiment], *, lenient: bool = False) -> Line
     lenient: where executors came and went all the time, so that hardly any batch was settled, take
         all of them as settled
     """
-    inputs = max(e.inputs for e in experiments)
+    inputs = max((e.inputs for e in experiments), default=1)
     ids = count()
     numbers = [{b.id: next(ids) for b in e.batches if not b.idle} for e in experiments]
     batches: list[Batch] = []

@@ -48,15 +48,16 @@ class Application:
         return self.id if self.attempt is None else f"{self.id}/{self.attempt}"
 
 
-def find(url: str, app: str | None = None) -> Application:
+def find(url: str, app: str | None = None, *, ended: bool = False) -> Application:
     """The application at an address: a driver's UI, a proxy's path, a history server, a master.
 
-    ``app`` is its id, needed where there are several.
+    ``app`` is its id, needed where there are several · ``ended`` whether one that has ended will
+    do, as a history server has them.
     """
     base, named = split(url)
     wanted = app or named
     try:
-        return _at(_patient(base), wanted)
+        return _at(_patient(base), wanted, ended=ended)
     except NotSparkError as error:
         raise InputError(
             f"--app-url {url} is not a Spark UI: {error}. Give the address of the driver's UI, "
@@ -118,16 +119,16 @@ def _patient(base: str) -> Endpoint:
     return Endpoint(base, timeout=FIRST_ANSWER, limits=Limits(seconds=FIRST_ANSWER))
 
 
-def _at(endpoint: Endpoint, wanted: str | None) -> Application:
+def _at(endpoint: Endpoint, wanted: str | None, *, ended: bool) -> Application:
     with endpoint.budget(), strange_answers():
-        return _found(endpoint, wanted)
+        return _found(endpoint, wanted, ended=ended)
 
 
-def _found(endpoint: Endpoint, wanted: str | None) -> Application:
+def _found(endpoint: Endpoint, wanted: str | None, *, ended: bool) -> Application:
     try:
         documents = endpoint.get("/api/v1/applications")
     except NotSparkError:
-        return _below_master(endpoint, wanted)
+        return _below_master(endpoint, wanted, ended=ended)
     if not isinstance(documents, list):
         raise NotSparkError(f"no list of applications at {endpoint.base}/api/v1/applications")
     known = {str(d.get("id")): d for d in documents if isinstance(d, Mapping)}
@@ -135,7 +136,7 @@ def _found(endpoint: Endpoint, wanted: str | None) -> Application:
         raise InputError(f"{endpoint.base} knows no application yet")
     chosen = _choose(endpoint.base, {id: str(d.get("name")) for id, d in known.items()}, wanted)
     application = _application(endpoint.base, known[chosen], None)
-    if application.ended:
+    if application.ended and not ended:
         raise InputError(
             f"application {application.id} ({application.name}) has ended; advise watches one "
             "that runs"
@@ -157,7 +158,7 @@ def _choose(base: str, names: Mapping[str, str], wanted: str | None) -> str:
     )
 
 
-def _below_master(endpoint: Endpoint, wanted: str | None) -> Application:
+def _below_master(endpoint: Endpoint, wanted: str | None, *, ended: bool) -> Application:
     """A standalone master's page lists applications; it passes their UIs on only if told to."""
     page = endpoint.get("/json/")
     if not isinstance(page, Mapping) or not isinstance(page.get("activeapps"), list):
@@ -167,7 +168,7 @@ def _below_master(endpoint: Endpoint, wanted: str | None) -> Application:
         raise InputError(f"the master at {endpoint.base} has no running application")
     chosen = _choose(endpoint.base, names, wanted)
     try:
-        return _at(_patient(f"{endpoint.base}/proxy/{quote(chosen)}"), chosen)
+        return _at(_patient(f"{endpoint.base}/proxy/{quote(chosen)}"), chosen, ended=ended)
     except EngineError as error:
         raise InputError(
             f"{endpoint.base} is a standalone master that does not pass on the UI of {chosen} "

@@ -26,10 +26,11 @@ class Batches:
     A batch is the execution that Spark runs it in and all that run inside of it: it starts and
     ends with the first, and took the rows that its scans read (the most of several, where the
     batch is read more than once). ``ignored`` batches had begun before we looked, so that a part
-    of their work was not seen.
+    of their work was not seen. ``kept`` batches of each query.
     """
 
     ignored: set[Key] = field(default_factory=set)
+    kept: int = KEPT
     _parts: dict[Key, list[Execution]] = field(default_factory=dict)
     _done: dict[str, list[Batch]] = field(default_factory=dict)
     _unsized: set[str] = field(default_factory=set)
@@ -72,7 +73,7 @@ class Batches:
             )
         )
         kept.sort(key=lambda b: b.start)
-        del kept[:-KEPT]
+        del kept[: -self.kept]
         if len(self._done) > MOST_RUNS:
             oldest = min(self._done, key=lambda run: self._done[run][-1].start)
             del self._done[oldest]
@@ -85,6 +86,10 @@ class Batches:
         three of its intervals is left out, until it speaks again.
         """
         return {run: kept for run, kept in self._done.items() if not _silent(kept, now)}
+
+    def runs(self) -> Mapping[str, Sequence[Batch]]:
+        """The batches of all queries, also of those that have ended, by run id, oldest first."""
+        return self._done
 
     def unsized(self) -> frozenset[str]:
         """Run ids of the queries whose last batch does not tell how many rows it took."""
