@@ -19,7 +19,8 @@
       data.push(group.offered);
     }
     (name === "offered" ? [] : group.policies).forEach((policy, i) => {
-      series.push({ label: policy.label, stroke: colors[i % colors.length], width: 1.6, value: (u, v) => round(v), points: { show: false } });
+      const real = policy.label === "recorded";
+      series.push({ label: policy.label, stroke: real ? ink : colors[i % colors.length], width: real ? 2.6 : 1.6, value: (u, v) => round(v), points: { show: false } });
       data.push(policy[name]);
     });
     const axis = { stroke: ink, grid: { stroke: soft, width: 1 }, ticks: { stroke: soft, width: 1 } };
