@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, join_time, victims
 from penstock.batches.partitions import MOST_TASKS, PartitionLog
+from penstock.batches.running import BATCH_TIME, NewestLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Admission, Batch, Executor, Stage, Task
+from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.batches.warmth import Warmth, is_cold
-from penstock.batches.window import told_of, windows_of
+from penstock.batches.window import windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
 from penstock.policies.spark_dra import DynamicAllocation
@@ -19,7 +20,7 @@ from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocator
 from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
-from penstock.simulator.microbatch.profile import Profile, QueryProfile
+from penstock.simulator.microbatch.profile import Profile
 from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
 from penstock.simulator.microbatch.record import ApplicationRecord
 from penstock.workloads.patterns import Pattern
@@ -34,7 +35,8 @@ class MicroBatchEngine:
 
     ``loads`` what each source is offered, by its name, or one pattern for the only source ·
     ``start`` executors at the beginning, all warm · ``window`` seconds of finished batches that
-    an observation covers · ``limits`` fewest and most executors · ``allocation`` lets Spark's
+    an observation covers · ``batch_time`` seconds that a batch may take of a query without a
+    trigger · ``limits`` fewest and most executors · ``allocation`` lets Spark's
     dynamic allocation size the pool; nobody else may then.
 
     The same profile, loads, seed and calls give the same run. Time is in seconds from 0.
@@ -48,14 +50,24 @@ class MicroBatchEngine:
         seconds: float,
         start: int,
         window: float = 15.0,
+        batch_time: float = BATCH_TIME,
         seed: int = 0,
         limits: tuple[int, int] = (1, MOST_EXECUTORS),
         allocation: DynamicAllocation | None = None,
     ) -> None:
-        _check(seconds=seconds, window=window, seed=seed, start=start, limits=limits)
+        _check(
+            seconds=seconds,
+            window=window,
+            batch_time=batch_time,
+            seed=seed,
+            start=start,
+            limits=limits,
+        )
         self.profile = profile
         self.seconds = float(seconds)
         self._window = window
+        self._batch_time = batch_time
+        self._newest = NewestLog(window)
         self._limits = limits
         self._events = EventQueue()
         self._curves = _curves(profile, loads, self.seconds)
@@ -64,7 +76,6 @@ class MicroBatchEngine:
         self._actions = ActionLog(kept=10**9)
         self._partitions = PartitionLog()
         self._warmth = Warmth()
-        self._told = {q.name: (q.trigger, _limits(q)) for q in profile.queries}
         self._last: dict[int, tuple[float, float, float]] = {}
         numbers = Numbers()
         self._queries = [
@@ -102,9 +113,12 @@ class MicroBatchEngine:
         return {q.profile.name: q.waiting for q in self._queries}
 
     def observe(self) -> Snapshot:
-        """The last finished batches of all queries; ``NotReady`` before the first."""
+        """The last batches of all queries, and those that run; ``NotReady`` before the first."""
         now = self.now
         self._track()
+        underway = {q.profile.name: q.underway(self._batch_time) for q in self._queries}
+        for query in self._queries:
+            query.tell_running()
         queries = {q.profile.name: list(q.recent) for q in self._queries if q.recent}
         self._partitions.read(queries, self._stages, self.tasks)
         self._warmth.look(self._executors(since=now - LONGEST), now)
@@ -115,10 +129,12 @@ class MicroBatchEngine:
             now=now,
             window=self._window,
             cores=self.profile.executor.cores,
+            slots=len(self._pool.alive),
+            underway=self._newest.rated(underway, now),
             cold=self._warmth.cold_share,
         )
         return snapshot(
-            [told_of(w, *self._told[w.run_id]) for w in windows],
+            windows,
             self._executors(since=min((w.start for w in windows), default=now)),
             now=now,
             slots=self._slots(),
@@ -240,14 +256,16 @@ class MicroBatchEngine:
         ]
 
 
-def _limits(query: QueryProfile) -> tuple[Admission, ...]:
-    return tuple(Admission(rows=source.max_rows) for source in query.sources)
-
-
 def _check(
-    *, seconds: float, window: float, seed: int, start: int, limits: tuple[int, int]
+    *,
+    seconds: float,
+    window: float,
+    batch_time: float,
+    seed: int,
+    start: int,
+    limits: tuple[int, int],
 ) -> None:
-    for name, value in (("seconds", seconds), ("window", window)):
+    for name, value in (("seconds", seconds), ("window", window), ("batch_time", batch_time)):
         if not (math.isfinite(value) and value > 0):
             raise InputError(f"{name} = {value} must be a finite number above 0")
     if not (isinstance(seed, int) and seed >= 0):
