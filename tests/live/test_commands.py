@@ -12,7 +12,7 @@ from penstock.cli import main
 from penstock.history.journal import read
 from penstock.lab.host import java
 from tests.fakes.shell import Shell
-from tests.live.remains import nothing_left
+from tests.live.left_behind import nothing_left
 
 pytestmark = pytest.mark.spark
 

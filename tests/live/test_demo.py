@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.waiting import until
-from tests.live.remains import nothing_left
+from tests.live.left_behind import nothing_left
 
 pytestmark = pytest.mark.spark
 
