@@ -113,6 +113,8 @@ def test_the_command_prints_the_same(
         ({"policies": []}, "no policies"),
         ({"policies": ["ds3"]}, "did you mean 'ds2'"),
         ({"minimum": 0}, "minimum 0"),
+        ({"maximum": 0}, "above maximum 0"),
+        ({"slo": -1.0}, "slo = -1.0"),
         ({"price": -1.0}, "price = -1.0"),
         ({"query": "orders"}, "counts"),
     ],

@@ -125,7 +125,8 @@ class ForeignDriver:
         if found is not None and "status" in options:
             found = [d for d in found if d["status"].lower() in options["status"]]
         if found is not None and "length" in options:
-            found = found[: int(options["length"][0])]
+            begin = int(options.get("offset", ["0"])[0])
+            found = found[begin : begin + int(options["length"][0])]
         if found is None:
             return 404, "text/html", "<html>not found</html>"
         if self.spoilt is not None and self.looks and self.spoilt[0] in path:

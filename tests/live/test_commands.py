@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +10,9 @@ import pytest
 
 from penstock.cli import main
 from penstock.history.journal import read
-from penstock.lab.host import java, leftovers
+from penstock.lab.host import java
 from tests.fakes.shell import Shell
-from tests.fakes.waiting import until
+from tests.live.left_behind import nothing_left
 
 pytestmark = pytest.mark.spark
 
@@ -39,11 +36,6 @@ print("active", query.isActive)
 query.stop()
 sys.exit(7)
 """  # noqa: E501
-
-
-def nothing_left() -> bool:
-    """What the commands that have ended here left behind; other tests may be running."""
-    return not [run for run in leftovers.runs(leftovers.cache_folder()) if run.owner.dead]
 
 
 # What spark-submit would give it: settings by precedence, a module for driver and executors.
@@ -110,45 +102,6 @@ def test_run_wraps_an_unmodified_script_on_a_local_cluster(tmp_path: Path) -> No
     assert (header.policy, header.mode) == ("static", "act")
     assert sum(e.decision.applied for e in entries) == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["journal.jsonl", "plain.py"]
-    assert nothing_left()
-
-
-def test_the_demo_scales_and_its_result_is_exact(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*PENSTOCK, "demo", "--seconds", "30", "--low", "1000", "--high", "6000", "--max", "2",
-         "--cpu-share", "0.6", "--policy", "static", "--set", "slots=2", "--json"],
-        capture_output=True, text=True, cwd=tmp_path, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert (document["missing"], document["surplus"]) == (0, 0)
-    assert document["events"] == pytest.approx(105_000, abs=5)  # mean 3,500/s for 30 s
-    assert document["summary"]["scale_ups"] == 1
-    run = tmp_path / document["run"]
-    names = {"config.json", "decisions.jsonl", "metrics.parquet", "report.html", "report.png"}
-    assert {p.name for p in run.iterdir()} == names
-    assert [p.name for p in tmp_path.iterdir()] == ["runs"]
-    assert nothing_left()
-
-
-@pytest.mark.long
-def test_ctrl_c_in_the_middle_of_the_demo_leaves_nothing(tmp_path: Path) -> None:
-    errors = tmp_path / "stderr"
-    with errors.open("wb") as stderr:
-        demo = subprocess.Popen(
-            [*PENSTOCK, "demo"], cwd=tmp_path, stderr=stderr, start_new_session=True
-        )
-        try:
-            until("it starts the load", lambda: b"load begins" in errors.read_bytes(), 120)
-            os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
-            assert demo.wait(60) == 130
-        finally:
-            if demo.poll() is None:
-                os.killpg(demo.pid, signal.SIGKILL)
-                demo.wait()
-    text = errors.read_text()
-    assert "interrupted" in text
-    assert "Traceback" not in text, text
     assert nothing_left()
 
 

@@ -112,6 +112,7 @@ def parent(pid: int) -> int:
         return 0
 
 
+@pytest.mark.long
 def test_interrupted_resumed_with_a_worker_killed_it_is_as_in_one_process(tmp_path: Path) -> None:
     spec = spec_in(tmp_path, seeds=15, minutes=140)
     said = tmp_path / "stderr"

@@ -33,9 +33,9 @@ from penstock.cli.kafka import kafka
 from penstock.cli.options import command_group
 from penstock.cli.policies import policies
 from penstock.cli.profile import profile
-from penstock.cli.replay import replay
 from penstock.cli.prove import prove
 from penstock.cli.renamed import modernized
+from penstock.cli.replay import replay
 from penstock.cli.report import report
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run

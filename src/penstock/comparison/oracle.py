@@ -7,6 +7,7 @@ a reference that no auto-scaler can reach, and not a policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -77,8 +78,12 @@ def smoothed(rates: Floats, lag: float) -> Floats:
     >>> smoothed(np.array([0.0, 9.0, 0.0, 0.0]), 2.0)
     array([0., 3., 3., 3.])
     """
-    if not lag > 0:
-        return rates
+    return _smoothed(rates.tobytes(), lag) if lag > 0 else rates
+
+
+@lru_cache(maxsize=4)  # the policies of a comparison have the same load
+def _smoothed(load: bytes, lag: float) -> Floats:
+    rates = np.frombuffer(load)
     step = max(1, int(lag / FINENESS))
     edges = np.unique(np.append(np.arange(0, len(rates), step), len(rates))).astype(float)
     offered = np.concatenate(([0.0], np.cumsum(rates)))
@@ -87,7 +92,9 @@ def smoothed(rates: Floats, lag: float) -> Floats:
     least = np.interp(edges - lag, seconds, offered)
     least[-1] = most[-1]
     done = np.interp(seconds, *_tautest(edges, least, most))
-    return np.asarray(np.maximum(np.diff(done), 0.0))
+    found = np.maximum(np.diff(done), 0.0)
+    found.setflags(write=False)
+    return np.asarray(found)
 
 
 FINENESS = 8  # moments within a lag at which the path is kept within its bounds

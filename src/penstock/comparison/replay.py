@@ -185,10 +185,9 @@ def replay(
     several = seeds or next(n for longest, n in SEEDS if seconds <= longest)
     every = tuple(range(several))
     sizes = learned.executors.counts
-    largest = maximum or max(ROOM * max(sizes), LEAST_ROOM)
-    limits = dataclasses.replace(
-        given_guards(guards), minimum=minimum, maximum=max(largest, minimum)
-    )
+    if maximum is None:
+        maximum = max(ROOM * max(sizes), LEAST_ROOM, minimum)
+    limits = dataclasses.replace(given_guards(guards), minimum=minimum, maximum=maximum)
     query = "+".join(q.name for q in learned.profile.queries)
     with ExitStack() as stack:
         if out is None:

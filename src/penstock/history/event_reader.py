@@ -21,6 +21,7 @@ KEPT_TASKS = 400  # batches of each query of which single tasks are kept
 MOST_TASKS = 150_000  # that are kept in all
 KEPT_BATCHES = 20_000  # of all queries that are kept with their stages
 BLOCK = 16  # batches in a row that are kept together
+FRESH, MOST_FRESH = 12, 240  # batches after an executor came that are kept, and in all of a query
 MOST_BATCHES = 1_000_000  # of all queries
 LOCAL = "driver"  # the executor of an application on local[n]
 _STREAMING = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
@@ -102,14 +103,21 @@ class _Run:
     last: Batch | None = None
     again: int = 0
     back: float = 0.0
+    fresh: set[int] = field(default_factory=set)  # batches after an executor came
 
     def keeps(self, id: int) -> bool:
         """Whether a batch is one of those that are kept."""
-        return id // BLOCK % self.every == 0
+        return id // BLOCK % self.every == 0 or id in self.fresh
 
     def keeps_tasks(self, id: int) -> bool:
         """Whether its single tasks are."""
-        return self.keeps(id) and id // BLOCK % self.tasks_every == 0
+        return (self.keeps(id) and id // BLOCK % self.tasks_every == 0) or id in self.fresh
+
+    def executor_came(self) -> None:
+        """Keep the next batches whatever else is kept: they tell how executors warm up."""
+        few = len(self.fresh) < MOST_FRESH and 2 * self.single < MOST_TASKS
+        if self.last is not None and few:
+            self.fresh |= set(range(self.last.id, self.last.id + FRESH))
 
     def thin(self) -> None:
         """Keep half as many batches."""
@@ -227,6 +235,9 @@ class EventReader:
             max_tasks=max(1, cores // cpus) if cpus > 1 else None,
         )
 
+        for run in self._runs.values():
+            run.executor_came()
+
     def _removed(self, event: dict[str, Any]) -> None:
         known = self._executors.get(str(event["Executor ID"]))
         if known is not None and known.removed is None:
@@ -341,7 +352,9 @@ class EventReader:
         self._kept += 1
         if run.keeps_tasks(batch.id):
             run.tasks[batch.id] = {id: s.single for id, s in ran.items()}
-            if len(run.tasks) > KEPT_TASKS or run.single > MOST_TASKS // len(self._runs):
+            if len(run.tasks) > KEPT_TASKS + len(run.fresh) or run.single > MOST_TASKS // len(
+                self._runs
+            ):
                 run.thin_tasks()
         if self._kept > KEPT_BATCHES:
             max(self._runs.values(), key=lambda r: len(r.batches)).thin()

@@ -40,7 +40,7 @@ def trigger_of(batches: Sequence[Batch]) -> float | None:
     for interval in reversed(TRIGGERS):
         if interval > 1.2 * longest + LATE:
             continue
-        late = np.mod(starts + 0.01, interval) > max(LATE, LATE * interval)
+        late = np.mod(starts + 0.01, interval) > min(max(LATE, LATE * interval), 0.2 * interval)
         # By chance a tenth of all starts lies right after a multiple.
         if late.mean() <= MOST_LATE:
             return interval

@@ -180,14 +180,25 @@ def _new_tasks(
     ran: Sequence[Experiment], lineup: Lineup, costs: Sequence[Costs]
 ) -> dict[tuple[int, str], list[NewTask]]:
     """The tasks of executors that came during a run, by run and executor, in their order."""
-    new = {(run, e.id) for run, x in enumerate(ran) for e in x.executors if e.added > x.start}
-    found: dict[tuple[int, str], list[NewTask]] = {key: [] for key in sorted(new)}
+    lives = {(run, e.id): e for run, x in enumerate(ran) for e in x.executors if e.added > x.start}
+    found: dict[tuple[int, str], list[NewTask]] = {key: [] for key in sorted(lives)}
     worked = dict.fromkeys(found, 0.0)
+    following = dict(lives)  # those of which no task was missed so far
+    last: dict[int, int] = {}
     for row in lineup.rows:
+        gap = row.batch.id - row.times > last.get(row.run, row.batch.id - row.times)
+        last[row.run] = row.batch.id
+        read = all(len(t) == s.tasks for t, s in zip(row.tasks, row.stages, strict=True))
+        if gap or not read:
+            following = {
+                key: e
+                for key, e in following.items()
+                if key[0] != row.run or e.added > (row.batch.start if gap else row.batch.end)
+            }
         for costs_said, tasks in zip(modelled(row, costs), row.tasks, strict=True):
             for task in sorted(tasks, key=lambda t: t.partition):
                 key = (row.run, task.executor)
-                if key not in found or not 0 <= task.partition < len(costs_said):
+                if key not in following or not 0 <= task.partition < len(costs_said):
                     continue
                 before, said = worked[key], costs_said[task.partition]
                 if said > 0:

@@ -63,9 +63,12 @@ def costs_of(lineup: Lineup, role: int) -> Costs:
     busy = np.array([r.stages[role].busy for r in rows])
     count, shares = lineup.tasks(role), shares_of(rows, role, lineup.tasks(role))
     if records.std() <= LEAST_SPREAD * records.mean():
-        line = lines.fit([records if records.any() else tasks], busy)
+        # Behind a partial aggregation batches of any size may be alike: then nothing depends on it.
+        sizes = np.array([float(r.batch.rows) for r in rows])
+        alike = not records.any() or sizes.std() > LEAST_SPREAD * sizes.mean()
+        line = lines.fit([tasks if alike else records], busy)
         value, error = line.values[0], line.errors[0]
-        if not records.any():
+        if alike:
             return Costs(tasks=count, fixed=value, per_record=0.0, fixed_error=error, flat=True)
         return Costs(
             tasks=count,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.history.profiling import lines
-from penstock.history.profiling.lineup import LinedUpBatch, Lineup
+from penstock.history.profiling.lineup import LEAST_BATCHES, LinedUpBatch, Lineup
 from penstock.simulator.microbatch.profile import StateProfile
 from penstock.simulator.microbatch.query import grown
 
@@ -54,6 +54,7 @@ def with_state(lineup: Lineup) -> tuple[Lineup, dict[int, StateProfile]]:
     """
     profiles: dict[int, StateProfile] = {}
     before = [[0.0] * len(lineup.names) for _ in lineup.rows]
+    told = [True] * len(lineup.rows)
     for role, operators in places_of(lineup).items():
         alone = len(operators) == len(lineup.state)
         sizes = [_sizes(row, operators, alone=alone) for row in lineup.rows]
@@ -62,7 +63,13 @@ def with_state(lineup: Lineup) -> tuple[Lineup, dict[int, StateProfile]]:
             profiles[role] = _profile(lineup.state[operators[0]], role, known)
         for mine, size in zip(before, sizes, strict=True):
             mine[role] = size[0] if size else 0.0
+        if known:
+            told = [t and size is not None for t, size in zip(told, sizes, strict=True)]
     rows = [replace(row, state=tuple(b)) for row, b in zip(lineup.rows, before, strict=True)]
+    if sum(row.settled and t for row, t in zip(rows, told, strict=True)) >= LEAST_BATCHES:
+        # A batch whose state is not known would look like one without any.
+        both = zip(rows, told, strict=True)
+        rows = [row if t else replace(row, settled=False) for row, t in both]
     return replace(lineup, rows=tuple(rows)), profiles
 
 

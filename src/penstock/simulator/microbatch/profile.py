@@ -248,7 +248,10 @@ def read_profile(path: Path) -> Profile:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot read the profile {path}: {error.strerror}") from error
+        raise InputError(
+            f"cannot read the profile {path}: {error.strerror}; penstock profile makes one of a "
+            "journal, an event log or progress documents"
+        ) from error
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from error
     try:

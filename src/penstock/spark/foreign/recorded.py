@@ -87,9 +87,10 @@ def _read(endpoint: Endpoint, application: Application, progress: Progress) -> R
         remarks.append("on local[n] each core counts as an executor of one core")
     stages = _stages(endpoint.get(f"{base}/stages?details=false"))
     executions = _executions(endpoint, base, remarks, progress)
-    made = Batches(kept=MOST_EXECUTIONS)
+    # Of the oldest batch a part may be forgotten.
+    ignored = {e.key for e in executions[:1] if e.id > 0 and e.key is not None}
+    made = Batches(kept=MOST_EXECUTIONS, ignored=ignored)
     now = endpoint.now()
-    # Of an execution that still runs, or that began before those which Spark keeps, a part is known.
     running = {e.key for e in executions if e.running and e.key is not None}
     made.add((e for e in executions if not e.running), running=running, now=now)
     queries = _queries(made, stages, endpoint, rest, remarks)

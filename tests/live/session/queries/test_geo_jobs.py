@@ -112,9 +112,9 @@ def state(spark: Any) -> Iterator[Callable[[Mapping[str, str]], None]]:
     ("name", "settings"),
     [
         pytest.param("taxi", {}, id="taxi", marks=pytest.mark.long),
-        pytest.param("map", {}, id="map", marks=pytest.mark.long),
+        pytest.param("map", {}, id="map"),
         pytest.param("id-id", {}, id="id-id", marks=pytest.mark.long),
-        pytest.param("id-value", STATE, id="id-value in RocksDB"),
+        pytest.param("id-value", STATE, id="id-value in RocksDB", marks=pytest.mark.long),
     ],
 )
 def test_the_streamed_rows_are_those_of_a_batch_and_of_plain_python(
