@@ -12,7 +12,7 @@ from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.batches.warmth import Warmth, is_cold
-from penstock.batches.window import windows_of
+from penstock.batches.window import told_of, windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
 from penstock.policies.spark_dra import DynamicAllocation
@@ -21,7 +21,7 @@ from penstock.simulator.microbatch.dra import Allocator
 from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
 from penstock.simulator.microbatch.profile import Profile
-from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
+from penstock.simulator.microbatch.query import Numbers, SimulatedQuery, limits_of
 from penstock.simulator.microbatch.record import ApplicationRecord
 from penstock.workloads.patterns import Pattern
 
@@ -76,6 +76,7 @@ class MicroBatchEngine:
         self._actions = ActionLog(kept=10**9)
         self._partitions = PartitionLog()
         self._warmth = Warmth()
+        self._told = {q.name: (q.trigger, limits_of(q)) for q in profile.queries}
         self._last: dict[int, tuple[float, float, float]] = {}
         numbers = Numbers()
         self._queries = [
@@ -113,12 +114,18 @@ class MicroBatchEngine:
         return {q.profile.name: q.waiting for q in self._queries}
 
     def observe(self) -> Snapshot:
-        """The last batches of all queries, and those that run; ``NotReady`` before the first."""
+        """The last finished batches of all queries; ``NotReady`` before the first.
+
+        Of queries without a trigger also what they are at: they are busy all the time with any
+        number of executors, so that only ``batch_time`` tells how many they need.
+        """
         now = self.now
         self._track()
-        underway = {q.profile.name: q.underway(self._batch_time) for q in self._queries}
+        underway = {}
         for query in self._queries:
-            query.tell_running()
+            if not query.profile.trigger:
+                underway[query.profile.name] = query.underway(self._batch_time)
+                query.tell_running()
         queries = {q.profile.name: list(q.recent) for q in self._queries if q.recent}
         self._partitions.read(queries, self._stages, self.tasks)
         self._warmth.look(self._executors(since=now - LONGEST), now)
@@ -134,7 +141,7 @@ class MicroBatchEngine:
             cold=self._warmth.cold_share,
         )
         return snapshot(
-            windows,
+            [w if w.run_id in underway else told_of(w, *self._told[w.run_id]) for w in windows],
             self._executors(since=min((w.start for w in windows), default=now)),
             now=now,
             slots=self._slots(),

@@ -134,7 +134,7 @@ class SimulatedQuery:
             newest=tuple(curve.count(now) for curve in self._curves),
             trigger=self.profile.trigger,
             batch_time=batch_time,
-            limits=tuple(Admission(rows=source.max_rows) for source in self.profile.sources),
+            limits=limits_of(self.profile),
         )
 
     def tell_running(self) -> None:
@@ -305,6 +305,11 @@ class SimulatedQuery:
     def _keep(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.recent.append(batch)
+
+
+def limits_of(query: QueryProfile) -> tuple[Admission, ...]:
+    """What a batch takes of each source at most."""
+    return tuple(Admission(rows=source.max_rows) for source in query.sources)
 
 
 def grown(state: StateProfile, rows: float, added: float, seconds: float) -> float:
