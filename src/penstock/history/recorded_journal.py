@@ -30,6 +30,10 @@ MOST = 1e15  # no figure of a journal is larger
 MOST_STAGES = 1000  # of a query
 KIND = "journal"
 
+_FIGURES = (
+    "batch_duration", "batch_interval", "offered_rate", "processed_rate", "output_rate",
+    "busy_per_record", "state_rows", "state_bytes", "trigger", "admission_limit", "age",
+)  # fmt: skip
 _OPERATORS = {readable: name for name, readable in reversed(READABLE.items())}
 
 Progress = Callable[[int, int], None]  # bytes read, and of all
@@ -172,14 +176,17 @@ class _Made:
                 self._warm[id] = now
 
     def _query(self, where: str, run: _Run, query: QuerySeen, seen: Snapshot, now: float) -> None:
+        for figure in _FIGURES:
+            if (value := getattr(query, figure)) is not None:
+                _number(where, f"{figure} of {run.name}", value)
         rows = _number(where, f"rows of {run.name}", query.rows)
         batches = int(_number(where, f"batches of {run.name}", query.batches))
-        age = seen.age if query.age is None else query.age
-        end = now - _number(where, f"age of {run.name}", age)
+        age = _number(where, "age", seen.age) if query.age is None else query.age
+        end = now - age
         rate = query.processed_rate
         span = _number(where, "window", seen.window)
         if rows and rate:
-            span = rows / _number(where, "processed_rate", rate)
+            span = rows / rate
         start = end - span
         prefix = f"{run.name}/" if len(seen.queries) > 1 else ""
         names = [
@@ -212,12 +219,12 @@ class _Made:
         gap = start > run.counted + SAME
         run.number += batches + (1 if gap and run.batches else 0)
         run.counted = end
-        duration = _number(where, "batch_duration", query.batch_duration)
+        duration = query.batch_duration
         works = _Works(
             names=names,
             reading=reading,
             seen=seen,
-            busy=_number(where, "busy_per_record", query.busy_per_record) * rows / batches,
+            busy=query.busy_per_record * rows / batches,
             per_batch=span / batches,
         )
         self._add(run, query, works, end=end, duration=duration, rows=rows / batches, of=batches)
