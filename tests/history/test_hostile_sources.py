@@ -17,7 +17,7 @@ import zstandard
 
 from penstock.comparison.sources import read_source
 from penstock.core.errors import InputError
-from penstock.history import event_log, event_reader
+from penstock.history import event_log, event_reader, event_runs
 from penstock.history.learning.learn import learn
 from penstock.history.recording import RecordedApplication
 from tests.fakes.microbatch_examples import single
@@ -357,7 +357,7 @@ def test_what_is_kept_of_many_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_reader, "KEPT_BATCHES", 100)
-    monkeypatch.setattr(event_reader, "MOST_TASKS", 50)
+    monkeypatch.setattr(event_runs, "MOST_TASKS", 50)
     found = read_source(write(tmp_path / "app-1", whole(900)))
     (query,) = found.queries
     assert 30 <= len(query.batches) <= 132 and len(query.stages) <= 132
@@ -380,6 +380,11 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 def test_app_is_for_addresses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--app app-1 chooses among the applications of an addr"):
         read_source(tmp_path, app="app-1")
+
+
+def test_sizes_are_for_progress_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--cores 2 is for files of progress documents only"):
+        read_source(write(tmp_path / "app-1", whole()), cores=2)
 
 
 def test_progress_files_need_what_they_ran_on(tmp_path: Path) -> None:
