@@ -75,27 +75,26 @@ def _from_path(
         _refuse_link(path)
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder; {WAYS}")
-    if path.is_file() and is_progress_file(path):
+    if not (path.is_dir() or path.is_file()):
+        raise InputError(f"{path}: is no ordinary file; {WAYS}")
+    first = b"" if path.is_dir() else _first_line(path)
+    log, journal = is_event_log(path) or path.suffix in OTHER_CODECS, _names_policy(first)
+    if not (path.is_dir() or log or journal) and is_progress_file(path):
         found = read_progress_file(path)
         if executors is None:
             return found
         return with_stages(found, executors=executors, cores=cores, partitions=partitions)
     refuse_sizes(path, executors=executors, cores=cores, partitions=partitions)
+    if log:
+        return read_event_log(path, progress=progress)
     if path.is_dir():
         return _from_folder(path, progress)
-    if not path.is_file():
-        raise InputError(f"{path}: is no ordinary file; {WAYS}")
-    if is_event_log(path) or path.suffix in OTHER_CODECS:
-        return read_event_log(path, progress=progress)
-    first = _first_line(path)
-    if first.startswith(b'{"policy"') or _names_policy(first):
+    if journal:
         return read_recorded_journal(path, progress=progress)
     raise _unknown(path, first)
 
 
 def _from_folder(path: Path, progress: Progress) -> RecordedApplication:
-    if is_event_log(path):
-        return read_event_log(path, progress=progress)
     if (path / JOURNAL).is_file():
         return read_recorded_journal(path / JOURNAL, progress=progress)
     names = sorted(p.name for p in path.iterdir())
@@ -126,6 +125,8 @@ def _first_line(path: Path) -> bytes:
 
 def _names_policy(first: bytes) -> bool:
     """Whether a line is the header of a journal, also one that was reformatted."""
+    if first.startswith(b'{"policy"'):
+        return True  # perhaps longer than what was read of it
     try:
         document = json.loads(first)
     except (ValueError, RecursionError):
