@@ -47,6 +47,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.mead_exactness
 	$(BIN)/python -m benchmarks.geo
 	$(BIN)/python -m benchmarks.observation
+	$(BIN)/python -m benchmarks.event_log
 	$(BIN)/python -m penstock.decentralized.check
 	$(BIN)/penstock lab prove all
 

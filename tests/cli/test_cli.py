@@ -83,7 +83,7 @@ class TestErrors:
             (["--period", "nan"], "period = nan"),
             (["--minutes", "0"], "minutes = 0.0 must be above 0"),
             (["--minutes", "1", "--period", "90"], "at most the 60 s simulated"),
-            (["--minutes", "1e9"], "31 days"),
+            (["--minutes", "1e9"], "100 days"),
             (["--seed", "-1"], "seed = -1"),
             (["--start", "81"], "start = 81 must lie within"),
             (["--cap", "2"], "cap = 2 is too small for 3 pools"),

@@ -50,7 +50,7 @@ def write_down(
             assert stage.batch is not None
             stages[stage.batch].append(stage)
 
-    lab.engine._stages.add = kept  # type: ignore[method-assign]
+    lab.engine._stages.add = kept  # type: ignore[method-assign, assignment]
     policy, guards = DS2(), Guards(maximum=8)
     journal = folder / "decisions.jsonl"
     header = Header(policy="ds2", guards=guards, mode="act", period=15.0)

@@ -17,8 +17,9 @@ import zstandard
 
 from penstock.comparison.sources import read_source
 from penstock.core.errors import InputError
-from penstock.history import event_log, event_reader
+from penstock.history import event_log, event_reader, event_runs
 from penstock.history.learning.learn import learn
+from penstock.history.recording import RecordedApplication
 from tests.fakes.microbatch_examples import single
 from tests.fakes.recorded_runs import write_down
 from tests.history.test_event_log import (
@@ -278,7 +279,7 @@ JOURNALS: dict[str, tuple[Callable[[Lines], bytes], Expected]] = {
     ),
     "NaN": (
         lambda of: b"".join([*of[:9], spoilt(of[9], busy_per_record=float("nan")), *of[10:]]),
-        ("line 10: busy_per_record nan must be", "remove the line"),
+        ("line 10: busy_per_record of q nan must be", "remove the line"),
     ),
     "negative": (
         lambda of: b"".join([*of[:9], spoilt(of[9], rows=-7), *of[10:]]),
@@ -320,13 +321,18 @@ def test_journals_that_are_refused(name: str, lines: Lines, tmp_path: Path) -> N
 def test_journals_that_are_understood(lines: Lines, tmp_path: Path) -> None:
     whole = read_source(put(tmp_path, b"".join(lines), "decisions.jsonl"))
     torn = read_source(put(tmp_path, b"".join(lines)[:-40], "torn.jsonl"))
-    assert len(torn.queries[0].batches) == len(whole.queries[0].batches) - 1
+    assert len(_rates(torn)) == len(_rates(whole)) - 1
     again = read_source(put(tmp_path, b"".join([*lines, *lines[1:]]), "again.jsonl"))
     assert any("time goes back by" in said for said in again.remarks)
     assert [len(q.batches) for q in again.queries] == [len(whole.queries[0].batches)] * 2
     (learned,) = learn(again).demand.values()
     (once,) = learn(whole).demand.values()
     assert learned.records == pytest.approx(once.records)
+
+
+def _rates(found: RecordedApplication) -> Any:
+    (demand,) = found.queries[0].demand.values()
+    return demand.rates
 
 
 def test_a_rotated_journal_is_read_with_the_older_ones(lines: Lines, tmp_path: Path) -> None:
@@ -351,7 +357,7 @@ def test_what_is_kept_of_many_batches_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_reader, "KEPT_BATCHES", 100)
-    monkeypatch.setattr(event_reader, "MOST_TASKS", 50)
+    monkeypatch.setattr(event_runs, "MOST_TASKS", 50)
     found = read_source(write(tmp_path / "app-1", whole(900)))
     (query,) = found.queries
     assert 30 <= len(query.batches) <= 132 and len(query.stages) <= 132
@@ -374,6 +380,11 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 def test_app_is_for_addresses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--app app-1 chooses among the applications of an addr"):
         read_source(tmp_path, app="app-1")
+
+
+def test_sizes_are_for_progress_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--cores 2 is for files of progress documents only"):
+        read_source(write(tmp_path / "app-1", whole()), cores=2)
 
 
 def test_progress_files_need_what_they_ran_on(tmp_path: Path) -> None:

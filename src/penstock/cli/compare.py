@@ -14,8 +14,10 @@ from penstock.cli.options import (
     AsJson,
     EndTime,
     Fill,
+    LatePrice,
     NoSave,
     Out,
+    Price,
     Query,
     Scale,
     Shared,
@@ -106,22 +108,8 @@ def compare(
             rich_help_panel=_RUN,
         ),
     ] = None,
-    price: Annotated[
-        float | None,
-        typer.Option(
-            help="Of a slot for an hour.",
-            show_default="told in what the oracle pays",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    late_price: Annotated[
-        float | None,
-        typer.Option(
-            help="Of an hour late.",
-            show_default="ten hours of the oracle",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
+    price: Price = None,
+    late_price: LatePrice = None,
     slo: Annotated[
         float, typer.Option(help="Latency objective, seconds.", rich_help_panel=_RUN)
     ] = 60.0,

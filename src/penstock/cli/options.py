@@ -92,6 +92,50 @@ Scale = Annotated[
     ),
 ]
 
+# What is judged, and in what money.
+OBJECTIVE = "Objective, limits and price"  # the panel of --help that these stand in
+Price = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a slot for an hour.",
+        rich_help_panel=OBJECTIVE,
+        show_default="told in what the oracle pays",
+    ),
+]
+LatePrice = Annotated[
+    float | None,
+    typer.Option(
+        help="Of an hour late.", rich_help_panel=OBJECTIVE, show_default="ten hours of the oracle"
+    ),
+]
+
+# What a recording does not tell.
+UNTOLD = "What the source does not tell"  # the panel of --help that these stand in
+RECORDING = (
+    "A journal, the folder of a run, a Spark event log, a file of progress documents, or the "
+    "address of a Spark UI or History Server."
+)
+Recording = Annotated[str, typer.Argument(help=RECORDING, show_default=False)]
+AtAddress = Annotated[
+    str | None, typer.Option("--app", metavar="ID", help="The application at an address.")
+]
+RanOn = Annotated[
+    int | None,
+    typer.Option(
+        "--executors", help="It ran on so many (progress files only).", rich_help_panel=UNTOLD
+    ),
+]
+CoresOfEach = Annotated[
+    int | None,
+    typer.Option("--cores", help="Of each executor.", show_default="1", rich_help_panel=UNTOLD),
+]
+TasksOfStage = Annotated[
+    int | None,
+    typer.Option(
+        "--partitions", help="Tasks of a stage.", show_default="all cores", rich_help_panel=UNTOLD
+    ),
+]
+
 # What an auto-scaler is told; the rest is in its configuration.
 Config = Annotated[Path | None, typer.Option(help="Configuration file (TOML).")]
 PolicyName = Annotated[str | None, typer.Option(help="Policy.", show_default="ds2")]

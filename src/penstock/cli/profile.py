@@ -11,26 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import output
-from penstock.cli.options import AsJson
+from penstock.cli.options import AsJson, AtAddress, CoresOfEach, RanOn, Recording, TasksOfStage
 from penstock.core.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.history.learning.learn import Learned
     from penstock.history.recording import RecordedApplication
 
-RUN = "What the source does not tell"  # the panel of --help
 MOST_ROWS = 100_000  # of a file of demand
 
 
 def profile(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A journal, the folder of a run, a Spark event log, a file of progress "
-            "documents, or the address of a Spark UI or History Server.",
-            show_default=False,
-        ),
-    ],
+    source: Recording,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="File for the profile.", show_default="profile.json"),
@@ -38,20 +30,10 @@ def profile(
     query: Annotated[
         list[str] | None, typer.Option(help="Only this query; repeatable.", show_default="all")
     ] = None,
-    app: Annotated[
-        str | None, typer.Option(metavar="ID", help="The application at an address.")
-    ] = None,
-    executors: Annotated[
-        int | None,
-        typer.Option(help="It ran on so many (progress files only).", rich_help_panel=RUN),
-    ] = None,
-    cores: Annotated[
-        int | None, typer.Option(help="Of each executor.", show_default="1", rich_help_panel=RUN)
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(help="Tasks of a stage.", show_default="all cores", rich_help_panel=RUN),
-    ] = None,
+    app: AtAddress = None,
+    executors: RanOn = None,
+    cores: CoresOfEach = None,
+    partitions: TasksOfStage = None,
     demand: Annotated[
         Path | None,
         typer.Option(metavar="CSV", help="Also write what came, for compare --trace."),

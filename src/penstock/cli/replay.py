@@ -9,22 +9,25 @@ import typer
 
 from penstock.cli import output
 from penstock.cli.bench import check_workers
-from penstock.cli.options import AsJson, NoSave, Out
+from penstock.cli.options import (
+    OBJECTIVE,
+    AsJson,
+    AtAddress,
+    CoresOfEach,
+    LatePrice,
+    NoSave,
+    Out,
+    Price,
+    RanOn,
+    Recording,
+    TasksOfStage,
+)
 
-_WHAT = "What the source does not tell"
-_LIMITS = "Objective, limits and price"
 _RUN = "Runs"
 
 
 def replay(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A journal, the folder of a run, a Spark event log, a file of progress "
-            "documents, or the address of a Spark UI or History Server.",
-            show_default=False,
-        ),
-    ],
+    source: Recording,
     policies: Annotated[
         str | None,
         typer.Option(
@@ -36,26 +39,16 @@ def replay(
     query: Annotated[
         str | None, typer.Option(help="Only this query.", show_default="all together")
     ] = None,
-    app: Annotated[
-        str | None, typer.Option(metavar="ID", help="The application at an address.")
-    ] = None,
-    executors: Annotated[
-        int | None,
-        typer.Option(help="It ran on so many (progress files only).", rich_help_panel=_WHAT),
-    ] = None,
-    cores: Annotated[
-        int | None, typer.Option(help="Of each executor.", show_default="1", rich_help_panel=_WHAT)
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(help="Tasks of a stage.", show_default="all cores", rich_help_panel=_WHAT),
-    ] = None,
+    app: AtAddress = None,
+    executors: RanOn = None,
+    cores: CoresOfEach = None,
+    partitions: TasksOfStage = None,
     slo: Annotated[
         float,
-        typer.Option(help="Seconds that a record may wait.", rich_help_panel=_LIMITS),
+        typer.Option(help="Seconds that a record may wait.", rich_help_panel=OBJECTIVE),
     ] = 30.0,
     minimum: Annotated[
-        int, typer.Option("--min", help="Fewest executors.", rich_help_panel=_LIMITS)
+        int, typer.Option("--min", help="Fewest executors.", rich_help_panel=OBJECTIVE)
     ] = 1,
     maximum: Annotated[
         int | None,
@@ -63,28 +56,14 @@ def replay(
             "--max",
             help="Most executors.",
             show_default="twice the most there were",
-            rich_help_panel=_LIMITS,
+            rich_help_panel=OBJECTIVE,
         ),
     ] = None,
     guards: Annotated[
-        str, typer.Option(help="default, production, thesis or none.", rich_help_panel=_LIMITS)
+        str, typer.Option(help="default, production, thesis or none.", rich_help_panel=OBJECTIVE)
     ] = "production",
-    price: Annotated[
-        float | None,
-        typer.Option(
-            help="Of an executor for an hour.",
-            show_default="told in what the oracle pays",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
-    late_price: Annotated[
-        float | None,
-        typer.Option(
-            help="Of an hour late.",
-            show_default="ten hours of the oracle",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    price: Price = None,
+    late_price: LatePrice = None,
     period: Annotated[
         float | None,
         typer.Option(

@@ -49,6 +49,7 @@ from penstock.report.bench_tables import Row, figure_text
 from penstock.report.replay_tables import Advice, OverTime, ReplayView, replay_lines
 from penstock.report.statistics import Estimate
 from penstock.report.table import terminal_text
+from penstock.simulator.series import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,6 +63,7 @@ STEPS = ((6 * 3600.0, 1.0), (2 * DAY, 10.0), (math.inf, 60.0))  # of the demand,
 SEEDS = ((DAY, 5), (2 * DAY, 3), (math.inf, 1))  # runs of each policy, by the length
 DEMAND = "demand.csv"
 POINTS = 1500  # of a line
+MINUTES = 10 * 3600.0  # seconds that are drawn in minutes; longer ones in hours
 SHORTEST = 60.0  # seconds of a recording
 
 
@@ -467,35 +469,31 @@ def _first(learned: Learned, cell: ProfileCell, *, size: int | None) -> tuple[st
 
 
 def _over_time(recorded: RecordedRun, comparison: Comparison, cell: ProfileCell) -> OverTime:
+    """Everybody at the same moments, as many as a picture can show."""
     results = comparison.results
     traces = {
         row.label: results.trace(row.key)
         for group in comparison.groups
         for row in group.rows
-        if results.has_trace(row.key) and row.key != "recorded-played"
+        if results.has_trace(row.key) and row.label != PLAYED
     }
     some = next(iter(traces.values()))
-    step = max(1, -(-len(some.time) // POINTS))
-    unit, scale = ("minutes", 60.0) if cell.seconds <= 10 * 3600 else ("hours", 3600.0)
-    at = np.minimum(some.time[::step].astype(int), cell.seconds) - 1
+    moments = some.time[:: max(1, -(-len(some.time) // POINTS))]
+    seconds = np.minimum(moments.astype(int), cell.seconds) - 1
+    unit, scale = ("minutes", 60.0) if cell.seconds <= MINUTES else ("hours", 3600.0)
 
-    def thin(values: Any) -> list[float]:
-        same = np.interp(some.time[::step], some_time, values)
-        return [float(v) for v in same]
+    def at_moments(times: Floats, values: Floats) -> list[float]:
+        return [float(v) for v in np.interp(moments, times, values)]
 
-    lines: dict[str, tuple[list[float], list[float]]] = {}
-    for label, trace in traces.items():
-        some_time = trace.time
-        lines[label] = thin(trace.slots), thin(trace.latency)
     return OverTime(
         unit=unit,
-        time=[float(t) / scale for t in some.time[::step]],
-        offered=[float(v) for v in some.offered[::step]],
-        oracle=[float(v) for v in some.oracle[::step]],
-        recorded=[float(v) for v in recorded.slots[at]],
-        recorded_behind=[float(v) for v in recorded.behind[at]],
-        slots={label: slots for label, (slots, _) in lines.items()},
-        behind={label: behind for label, (_, behind) in lines.items()},
+        time=[float(t) / scale for t in moments],
+        offered=at_moments(some.time, some.offered),
+        oracle=at_moments(some.time, some.oracle),
+        recorded=[float(v) for v in recorded.slots[seconds]],
+        recorded_behind=[float(v) for v in recorded.behind[seconds]],
+        slots={label: at_moments(t.time, t.slots) for label, t in traces.items()},
+        behind={label: at_moments(t.time, t.latency) for label, t in traces.items()},
     )
 
 

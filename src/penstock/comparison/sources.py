@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.core.errors import InputError, PenstockError
 from penstock.history.event_log import OTHER_CODECS, is_event_log, read_event_log
 from penstock.history.journal import described, shown
-from penstock.history.learning.durations import with_stages
+from penstock.history.learning.durations import refuse_sizes, with_stages
 from penstock.history.progress_file import is_progress_file, read_progress_file
 from penstock.history.recorded_journal import read_recorded_journal
 from penstock.history.recording import RecordedApplication
@@ -45,6 +45,7 @@ def read_source(
     if text.startswith(("http://", "https://")):
         from penstock.spark.foreign.recorded import read_address
 
+        refuse_sizes(text, executors=executors, cores=cores, partitions=partitions)
         return read_address(text, app=app, progress=progress)
     if app is not None:
         raise InputError(
@@ -74,26 +75,26 @@ def _from_path(
         _refuse_link(path)
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder; {WAYS}")
-    if path.is_dir():
-        return _from_folder(path, progress)
-    if not path.is_file():
+    if not (path.is_dir() or path.is_file()):
         raise InputError(f"{path}: is no ordinary file; {WAYS}")
-    if is_event_log(path) or path.suffix in OTHER_CODECS:
-        return read_event_log(path, progress=progress)
-    first = _first_line(path)
-    if first.startswith(b'{"policy"') or _names_policy(first):
-        return read_recorded_journal(path, progress=progress)
-    if is_progress_file(path):
+    first = b"" if path.is_dir() else _first_line(path)
+    log, journal = is_event_log(path) or path.suffix in OTHER_CODECS, _names_policy(first)
+    if not (path.is_dir() or log or journal) and is_progress_file(path):
         found = read_progress_file(path)
         if executors is None:
             return found
         return with_stages(found, executors=executors, cores=cores, partitions=partitions)
+    refuse_sizes(path, executors=executors, cores=cores, partitions=partitions)
+    if log:
+        return read_event_log(path, progress=progress)
+    if path.is_dir():
+        return _from_folder(path, progress)
+    if journal:
+        return read_recorded_journal(path, progress=progress)
     raise _unknown(path, first)
 
 
 def _from_folder(path: Path, progress: Progress) -> RecordedApplication:
-    if is_event_log(path):
-        return read_event_log(path, progress=progress)
     if (path / JOURNAL).is_file():
         return read_recorded_journal(path / JOURNAL, progress=progress)
     names = sorted(p.name for p in path.iterdir())
@@ -124,6 +125,8 @@ def _first_line(path: Path) -> bytes:
 
 def _names_policy(first: bytes) -> bool:
     """Whether a line is the header of a journal, also one that was reformatted."""
+    if first.startswith(b'{"policy"'):
+        return True  # perhaps longer than what was read of it
     try:
         document = json.loads(first)
     except (ValueError, RecursionError):

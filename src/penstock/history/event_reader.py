@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.batches.progress import batch_of
-from penstock.batches.values import Batch, Executor, Stage, Task
+from penstock.batches.values import Batch, Executor, Task
 from penstock.core.errors import InputError
-from penstock.history.demand import Plannings
+from penstock.history import event_runs
+from penstock.history.event_runs import Attempts, Run
 from penstock.history.plausible import ODD, check_batch, check_figures
 from penstock.history.profiling.experiment import Detail, detail_of
 from penstock.history.recording import RecordedApplication, RecordedQuery
 
 KIND = "event log"
 KEPT_TASKS = 400  # batches of each query of which single tasks are kept
-MOST_TASKS = 150_000  # that are kept in all
 KEPT_BATCHES = 20_000  # of all queries that are kept with their stages
-BLOCK = 16  # batches in a row that are kept together
-FRESH, MOST_FRESH = 12, 240  # batches after an executor came that are kept, and in all of a query
 MOST_BATCHES = 1_000_000  # of all queries
 LOCAL = "driver"  # the executor of an application on local[n]
 _STREAMING = "org.apache.spark.sql.streaming.StreamingQueryListener$Query"
@@ -44,100 +42,6 @@ _WANTED = {
 }
 
 
-@dataclass(slots=True)
-class _Attempts:
-    """A stage with its attempts so far, summed over its tasks."""
-
-    run_id: str | None = None
-    batch: int | None = None
-    tasks: int = 0
-    attempt: int = 0
-    failed: bool = False
-    done: bool = False
-    completed: int = 0
-    run_time: int = 0
-    cpu_time: int = 0
-    fetch_wait: int = 0
-    input_records: int = 0
-    read_records: int = 0
-    write_records: int = 0
-    submitted: float | None = None
-    ended: float | None = None
-    single: list[Task] = field(default_factory=list)
-
-    def stage(self, id: int) -> Stage:
-        """As Spark's status tells of it."""
-        passes = max(1.0, self.completed / self.tasks) if self.tasks else 1.0
-        return Stage(
-            id=id,
-            run_id=self.run_id,
-            batch=self.batch,
-            done=True,
-            tasks=self.tasks,
-            run_time=self.run_time / 1e3,
-            cpu_time=self.cpu_time / 1e9,
-            fetch_wait=self.fetch_wait / 1e3,
-            input_records=round(self.input_records / passes),
-            read_records=round(self.read_records / passes),
-            write_records=round(self.write_records / passes),
-            attempt=self.attempt,
-            failed=self.failed,
-            completed=min(self.tasks, self.completed),
-            submitted=self.submitted,
-            ended=self.ended,
-        )
-
-
-@dataclass(slots=True)
-class _Run:
-    """What is kept of one run of a query: ``every`` so many blocks of batches."""
-
-    name: str = ""
-    batches: list[Batch] = field(default_factory=list)
-    details: dict[int, Detail] = field(default_factory=dict)
-    stages: dict[int, list[Stage]] = field(default_factory=dict)
-    tasks: dict[int, dict[int, list[Task]]] = field(default_factory=dict)
-    plannings: Plannings = field(default_factory=Plannings)
-    every: int = 1
-    tasks_every: int = 1
-    last: Batch | None = None
-    again: int = 0
-    back: float = 0.0
-    fresh: set[int] = field(default_factory=set)  # batches after an executor came
-
-    def keeps(self, id: int) -> bool:
-        """Whether a batch is one of those that are kept."""
-        return id // BLOCK % self.every == 0 or id in self.fresh
-
-    def keeps_tasks(self, id: int) -> bool:
-        """Whether its single tasks are."""
-        return (self.keeps(id) and id // BLOCK % self.tasks_every == 0) or id in self.fresh
-
-    def executor_came(self) -> None:
-        """Keep the next batches whatever else is kept: they tell how executors warm up."""
-        few = len(self.fresh) < MOST_FRESH and 2 * self.single < MOST_TASKS
-        if self.last is not None and few:
-            self.fresh |= set(range(self.last.id, self.last.id + FRESH))
-
-    def thin(self) -> None:
-        """Keep half as many batches."""
-        self.every *= 2
-        self.batches = [b for b in self.batches if self.keeps(b.id)]
-        self.details = {id: d for id, d in self.details.items() if self.keeps(id)}
-        self.stages = {id: s for id, s in self.stages.items() if self.keeps(id)}
-        self.tasks = {id: t for id, t in self.tasks.items() if self.keeps(id)}
-
-    def thin_tasks(self) -> None:
-        """Keep the single tasks of half as many."""
-        self.tasks_every *= 2
-        self.tasks = {id: t for id, t in self.tasks.items() if self.keeps_tasks(id)}
-
-    @property
-    def single(self) -> int:
-        """Single tasks that are kept."""
-        return sum(len(tasks) for some in self.tasks.values() for tasks in some.values())
-
-
 class EventReader:
     """Takes one event after the other and keeps what a recording needs."""
 
@@ -145,9 +49,9 @@ class EventReader:
         self._path = path
         self._id = self._name = ""
         self._executors: dict[str, Executor] = {}
-        self._stages: dict[int, _Attempts] = {}
+        self._stages: dict[int, Attempts] = {}
         self._open: dict[tuple[str, int], set[int]] = {}  # stages of a batch
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
         self._settings: dict[str, str] = {}
         self._torn: tuple[Path, int] | None = None
         self._count = self._kept = self._lacking = 0
@@ -246,7 +150,7 @@ class EventReader:
 
     def _submitted(self, event: dict[str, Any]) -> None:
         about = event["Stage Info"]
-        stage = self._stages.setdefault(int(about["Stage ID"]), _Attempts())
+        stage = self._stages.setdefault(int(about["Stage ID"]), Attempts())
         stage.tasks = max(stage.tasks, int(about["Number of Tasks"]))
         stage.attempt = max(stage.attempt, int(about["Stage Attempt ID"]))
         stage.failed = False
@@ -311,7 +215,7 @@ class EventReader:
             document = json.loads(document)
         batch = batch_of(document)
         check_batch(batch)
-        run = self._runs.setdefault(batch.run_id, _Run())
+        run = self._runs.setdefault(batch.run_id, Run())
         run.name = batch.query
         ran = self._ran(batch)
         if batch.phases and "addBatch" not in batch.phases and not batch.rows:
@@ -333,7 +237,7 @@ class EventReader:
         if run.keeps(batch.id):
             self._keep(run, batch, detail_of(document), ran)
 
-    def _ran(self, batch: Batch) -> dict[int, _Attempts]:
+    def _ran(self, batch: Batch) -> dict[int, Attempts]:
         """Its stages, which are over; none where ends of tasks are missing."""
         mine = {
             id: found
@@ -345,16 +249,16 @@ class EventReader:
             return {}
         return mine
 
-    def _keep(self, run: _Run, batch: Batch, detail: Detail, ran: dict[int, _Attempts]) -> None:
+    def _keep(self, run: Run, batch: Batch, detail: Detail, ran: dict[int, Attempts]) -> None:
         run.batches.append(batch)
         run.details[batch.id] = detail
         run.stages[batch.id] = [s.stage(id) for id, s in ran.items()]
         self._kept += 1
         if run.keeps_tasks(batch.id):
             run.tasks[batch.id] = {id: s.single for id, s in ran.items()}
-            if len(run.tasks) > KEPT_TASKS + len(run.fresh) or run.single > MOST_TASKS // len(
-                self._runs
-            ):
+            if len(run.tasks) > KEPT_TASKS + len(
+                run.fresh
+            ) or run.single > event_runs.MOST_TASKS // len(self._runs):
                 run.thin_tasks()
         if self._kept > KEPT_BATCHES:
             max(self._runs.values(), key=lambda r: len(r.batches)).thin()
@@ -364,7 +268,7 @@ class EventReader:
         if run := self._runs.get(run_id):
             self._rest(run, datetime.fromisoformat(timestamp).timestamp())
 
-    def _rest(self, run: _Run, moment: float) -> None:
+    def _rest(self, run: Run, moment: float) -> None:
         """A moment at which a query had nothing to do."""
         if run.last is None:
             return
@@ -411,7 +315,7 @@ class EventReader:
             settings=self._settings,
         )
 
-    def _remarks(self, runs: dict[str, _Run]) -> list[str]:
+    def _remarks(self, runs: dict[str, Run]) -> list[str]:
         remarks = []
         if self._torn is not None:
             remarks.append(

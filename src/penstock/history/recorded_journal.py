@@ -8,20 +8,19 @@ batch still runs, or in which executors came or went, tells of the demand only.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from penstock.batches.snapshot import POOL
-from penstock.batches.stages import READABLE
-from penstock.batches.values import Batch, Executor, Source, Stage, Task
+from penstock.batches.values import Batch, Source, Stage, Task
 from penstock.core.errors import InputError
-from penstock.core.facts import JoinTime
-from penstock.core.model import OperatorSeen, QuerySeen, Rescale, Snapshot
+from penstock.core.model import OperatorSeen, QuerySeen, Snapshot
 from penstock.history.demand import Demand, names_of_sources
 from penstock.history.journal import read
+from penstock.history.journal_batches import Works, tasks_of
+from penstock.history.journal_executors import Presences
 from penstock.history.recording import RecordedApplication, RecordedQuery
 
 SAME = 0.01  # seconds; two windows that overlap by less do not
@@ -30,7 +29,10 @@ MOST = 1e15  # no figure of a journal is larger
 MOST_STAGES = 1000  # of a query
 KIND = "journal"
 
-_OPERATORS = {readable: name for name, readable in reversed(READABLE.items())}
+_FIGURES = (
+    "batch_duration", "batch_interval", "offered_rate", "processed_rate", "output_rate",
+    "busy_per_record", "state_rows", "state_bytes", "trigger", "admission_limit", "age",
+)  # fmt: skip
 
 Progress = Callable[[int, int], None]  # bytes read, and of all
 
@@ -63,16 +65,6 @@ def read_recorded_journal(
 
 
 @dataclass(slots=True)
-class _Presence:
-    """When an executor was seen, and the ticks before and after."""
-
-    before: float | None
-    first: float
-    last: float
-    after: float | None = None
-
-
-@dataclass(slots=True)
 class _Run:
     """What is collected of a query: a name, a run and its readings."""
 
@@ -101,13 +93,7 @@ class _Made:
         self._run = 0
         self._time = -math.inf
         self._ticks = 0
-        self._slots: dict[str, _Presence] = {}
-        self._cold: set[str] = set()
-        self._warm: dict[str, float] = {}
-        self._rescales: dict[float, Rescale] = {}
-        self._changed = -math.inf
-        self._cores = self._at_once = 1
-        self._join: JoinTime | None = None
+        self._executors = Presences()
         self._remarks: list[str] = []
         self._left: dict[str, int] = {}
         self._guessed: set[str] = set()
@@ -126,13 +112,13 @@ class _Made:
                 f"{where}: time goes back by {self._time - now:,.0f} s; what follows counts as "
                 "another run"
             )
-            self._slots.clear()
-            self._changed = -math.inf
+            self._executors.begin_anew()
         self._ticks += 1
         if outcome == "unusable":
             self._leave("cannot be believed")
             return
-        self._executors(seen, now)
+        before = self._time if math.isfinite(self._time) else None
+        self._executors.take(seen, before, now)
         for name, query in seen.queries.items():
             run = self._runs.setdefault(
                 (name, self._run), _Run(name=name, id=f"{name}-{self._run}" if self._run else name)
@@ -140,46 +126,18 @@ class _Made:
             self._query(where, run, query, seen, now)
         self._time = now
 
-    def _executors(self, seen: Snapshot, now: float) -> None:
-        pool = POOL if POOL in seen.pools else next(iter(seen.pools), POOL)
-        slots = {str(slot.id): slot for slot in seen.pools.get(pool, ())}
-        fact = seen.facts.get(pool)
-        self._cores = max(1, round(fact.cores)) if fact and fact.cores else self._cores
-        self._join = fact.join if fact and fact.join else self._join
-        self._at_once = max(1, round(seen.pipeline.slot_tasks.get(pool, 1)))
-        for rescale in seen.rescales:
-            self._rescales[rescale.time] = rescale
-        before = self._time if math.isfinite(self._time) and self._slots else None
-        here = {id for id, p in self._slots.items() if p.after is None}
-        if before is not None and here != set(slots):
-            done = [
-                r.time + r.registered
-                for r in seen.rescales
-                if r.registered is not None and before < r.time + r.registered <= now
-            ]
-            self._changed = max(done, default=now)
-        for id in here - set(slots):
-            self._slots[id].after = now
-        for id, slot in slots.items():
-            if id in here:
-                self._slots[id].last = now
-            elif id not in self._slots:
-                self._slots[id] = _Presence(before=before, first=now, last=now)
-            if slot.cold:
-                self._cold.add(id)
-                self._warm[id] = math.inf
-            elif self._warm.get(id) == math.inf:
-                self._warm[id] = now
-
     def _query(self, where: str, run: _Run, query: QuerySeen, seen: Snapshot, now: float) -> None:
+        for figure in _FIGURES:
+            if (value := getattr(query, figure)) is not None:
+                _number(where, f"{figure} of {run.name}", value)
         rows = _number(where, f"rows of {run.name}", query.rows)
         batches = int(_number(where, f"batches of {run.name}", query.batches))
-        age = seen.age if query.age is None else query.age
-        end = now - _number(where, f"age of {run.name}", age)
+        age = _number(where, "age", seen.age) if query.age is None else query.age
+        end = now - age
         rate = query.processed_rate
         span = _number(where, "window", seen.window)
         if rows and rate:
-            span = rows / _number(where, "processed_rate", rate)
+            span = rows / rate
         start = end - span
         prefix = f"{run.name}/" if len(seen.queries) > 1 else ""
         names = [
@@ -202,7 +160,7 @@ class _Made:
         if end <= run.counted + SAME or start < run.counted - SAME:
             self._leave("told of batches that had been told of")
             return
-        if start < self._changed - SAME:
+        if start < self._executors.changed - SAME:
             self._leave("saw executors come or go")
             return
         interval = query.batch_interval
@@ -212,12 +170,12 @@ class _Made:
         gap = start > run.counted + SAME
         run.number += batches + (1 if gap and run.batches else 0)
         run.counted = end
-        duration = _number(where, "batch_duration", query.batch_duration)
-        works = _Works(
+        duration = query.batch_duration
+        works = Works(
             names=names,
             reading=reading,
             seen=seen,
-            busy=_number(where, "busy_per_record", query.busy_per_record) * rows / batches,
+            busy=query.busy_per_record * rows / batches,
             per_batch=span / batches,
         )
         self._add(run, query, works, end=end, duration=duration, rows=rows / batches, of=batches)
@@ -269,7 +227,7 @@ class _Made:
         self,
         run: _Run,
         query: QuerySeen,
-        works: _Works,
+        works: Works,
         *,
         end: float,
         duration: float,
@@ -279,7 +237,7 @@ class _Made:
         id = run.number
         stages: list[Stage] = []
         state = works.stateful()
-        for place, (name, busy) in enumerate(works.shares(self._at_once)):
+        for place, (name, busy) in enumerate(works.shares(self._executors.at_once)):
             o = works.seen.operators[name]
             told = works.seen.pipeline.operators[name].partitions
             if told is None and name not in run.known:
@@ -326,12 +284,12 @@ class _Made:
         run.stages[id] = tuple(stages)
         run.means[id] = of
         busiest = max(stages, key=lambda s: s.busy, default=None)
-        if busiest is not None and (tasks_read := _tasks(busiest, query.partitions or ())):
+        if busiest is not None and (tasks_read := tasks_of(busiest, query.partitions or ())):
             run.tasks[busiest.id] = tasks_read
 
     def _width(self, seen: Snapshot) -> int:
         """A task for each core, where nothing tells how many a stage has."""
-        return max(1, self._at_once * sum(len(slots) for slots in seen.pools.values()))
+        return max(1, self._executors.at_once * sum(len(slots) for slots in seen.pools.values()))
 
     def _leave(self, why: str) -> None:
         if why:
@@ -354,101 +312,19 @@ class _Made:
                 f"how many tasks {', '.join(sorted(self._guessed))} has is not told (Spark chose "
                 "it anew for every batch): taken as one for each core"
             )
+        begin = min(b.start for run in runs for b in run.batches)
         return RecordedApplication(
             source=str(self._path),
             id="",
             name=next(iter(run.name for run in runs)),
-            executors=tuple(self._lives()),
+            executors=tuple(self._executors.lives(begin)),
             queries=tuple(map(_recorded, runs)),
-            rescales=tuple(self._rescales[t] for t in sorted(self._rescales)),
+            rescales=self._executors.rescales,
             remarks=tuple(self._remarks),
             kind=KIND,
-            join=self._join,
-            warm=dict(self._warm),
+            join=self._executors.join,
+            warm=dict(self._executors.warm),
         )
-
-    def _lives(self) -> Iterator[Executor]:
-        """The executors with when they came and went, by the actions where these tell."""
-        begin = min((b.start for r in self._runs.values() for b in r.batches), default=0.0)
-        actions = [r for r in self._rescales.values() if r.registered is not None]
-        taken: set[tuple[float, bool]] = set()
-        for id, seen in self._slots.items():
-            added = min(begin, seen.first) - 1.0
-            if seen.before is not None:
-                added = _moment(actions, taken, seen.before, seen.first, came=True)
-            removed = None
-            if seen.after is not None:
-                removed = _moment(actions, taken, seen.last, seen.after, came=False)
-            yield Executor(
-                id=id,
-                host="",
-                cores=self._cores,
-                alive=removed is None,
-                added=added,
-                removed=removed,
-                task_seconds=0.0,
-                completed_tasks=0,
-                active_tasks=0,
-                max_tasks=self._at_once,
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Works:
-    """The operators of a query in one window.
-
-    ``busy`` executor-seconds of the mean batch, ``per_batch`` seconds of the window for each.
-    """
-
-    names: Sequence[str]
-    reading: Sequence[str]
-    seen: Snapshot
-    busy: float
-    per_batch: float
-
-    def shares(self, at_once: int) -> Iterator[tuple[str, float]]:
-        """The busy seconds of each operator: slots are dealt out by them."""
-        whole = sum(self.seen.operators[name].parallelism for name in self.names)
-        for name in self.names:
-            share = self.seen.operators[name].parallelism / whole if whole else 1 / len(self.names)
-            yield name, self.busy * at_once * share
-
-    def stateful(self) -> tuple[str, ...]:
-        """The stateful operators by Spark's names, as far as the operators are called after them.
-
-        Where they are not, they are several stages with one operator.
-        """
-        names = [
-            name.rpartition("/")[2]
-            for name in self.names
-            if self.seen.pipeline.operators[name].stateful
-        ]
-        plain = [name.rstrip("0123456789").rstrip("-") for name in names]
-        if names and all(name in _OPERATORS for name in plain):
-            return tuple(_OPERATORS[name] for name in plain)
-        return ("state",) if names else ()
-
-
-def _moment(
-    actions: Sequence[Rescale],
-    taken: set[tuple[float, bool]],
-    before: float,
-    after: float,
-    *,
-    came: bool,
-) -> float:
-    """When an executor came or went between two ticks.
-
-    Of an action only the last one is timed; the others count from when it was asked for.
-    """
-    for r in actions:
-        done = r.time + (r.registered or 0.0)
-        if (r.after > r.before) == came and r.time <= after and done > before:
-            if done <= after and (r.time, came) not in taken:
-                taken.add((r.time, came))
-                return done
-            return r.time
-    return before + SAME if came else after
 
 
 def _recorded(run: _Run) -> RecordedQuery:
@@ -478,23 +354,6 @@ def _pieces(pieces: Sequence[tuple[float, float, float]]) -> Demand | None:
     edges = [0.0, *(end - start for _, end, _ in pieces)]
     return Demand(
         start=start, edges=np.array(edges), rates=np.maximum(0.0, [rate for *_, rate in pieces])
-    )
-
-
-def _tasks(stage: Stage, seconds: Sequence[float]) -> tuple[Task, ...]:
-    """The tasks of the mean batch, spread as those of its newest; none unless all are known."""
-    total = sum(seconds)
-    if len(seconds) != stage.tasks or not total > 0:
-        return ()
-    records = stage.input_records or stage.read_records
-    return tuple(
-        Task(
-            partition=partition,
-            executor="",
-            busy=stage.busy * s / total,
-            records=round(records * s / total),
-        )
-        for partition, s in enumerate(seconds)
     )
 
 

@@ -147,7 +147,7 @@ def span(seconds: float) -> str:
     """A length of time in the largest unit that it fills.
 
     >>> span(42.0), span(5400.0), span(200000.0)
-    ('42 s', '1.5 h', '2.3 days')
+    ('42 s', '1.5 h', '2.31 days')
     """
     for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= length * (1.5 if unit == "days" else 1.0):

@@ -75,6 +75,19 @@ def with_stages(
     )
 
 
+def refuse_sizes(
+    source: object, *, executors: int | None, cores: int | None, partitions: int | None
+) -> None:
+    """Refuse sizes for a source that tells them itself."""
+    given = {"--executors": executors, "--cores": cores, "--partitions": partitions}
+    for option, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{option} {value} is for files of progress documents only; {source} tells its "
+                "executors itself: leave it out"
+            )
+
+
 def _staged(query: RecordedQuery, slots: int, tasks: int) -> RecordedQuery:
     ran = [b for b in query.batches if not b.idle and b.rows > 0 and b.duration > 0]
     fixed = _fixed(ran)

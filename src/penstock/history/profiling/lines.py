@@ -68,7 +68,7 @@ def fit(columns: Sequence[Floats], y: Floats, *, relative: bool = True) -> Line:
 
 def clearly(better: float, worse: float, count: int) -> bool:
     """Whether a further number is to be believed, by the squares that are left of ``count``."""
-    if not better > 0:
+    if not (better > 0 and worse > 0):
         return worse > 0
     return count * math.log(worse / better) > BELIEVED + math.log(count)
 
