@@ -58,9 +58,10 @@ class Check:
 class Proof:
     """The result of one proof.
 
-    ``details`` has one row per action, fault, pair or sample, all with the same keys; ``tables``
-    are further ones by their titles; ``notes`` say what a reader has to know to judge the figures; ``interrupted`` that it was
-    ended early by Ctrl-C.
+    details: one row per action, fault, pair or sample, all with the same keys
+    tables: further ones, by their titles
+    notes: what a reader has to know to judge the figures
+    interrupted: whether it was ended early by Ctrl-C
     """
 
     name: str

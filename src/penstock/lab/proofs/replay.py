@@ -21,7 +21,8 @@ from penstock.lab.proofs.replay_play import (
     foretell,
     mean_of,
 )
-from penstock.lab.proofs.replay_run import Fed, run, taken_over
+from penstock.lab.proofs.replay_run import Fed, taken_over
+from penstock.lab.proofs.replay_run import run as really_run
 from penstock.policies import create as create_policy
 from penstock.policies import spark_dra
 from penstock.report import units
@@ -137,7 +138,9 @@ def _real(name: str, policy: str, spec: ReplaySettings, folder: Path, say: Say) 
     known = taken_over(name, None if spec.done is None else Path(spec.done), folder)
     if known is None:
         say(f"{name}: {spec.only} under {policy}, {spec.seconds:g} s")
-        return run(spec.only, spec.setting(policy), spec.seconds, folder=folder / name, say=say)
+        return really_run(
+            spec.only, spec.setting(policy), spec.seconds, folder=folder / name, say=say
+        )
     asked = (spec.only, policy)
     if (known.example, known.policy) != asked:
         raise InputError(
@@ -201,20 +204,20 @@ class Compared:
 
 def compared(runs: Sequence[Foretold]) -> list[Compared]:
     """Executors and waits of each policy; every real run and its predictions weigh the same."""
-    found = []
-    for policy in dict.fromkeys(run.policy for run in runs):
-        mine = [run for run in runs if run.policy == policy]
-        for what in (EXECUTORS, WAIT):
-            found.append(
-                Compared(
-                    policy=policy,
-                    what=what,
-                    real=[run.real.figure(what) for run in mine],
-                    by_log=statistics.fmean(mean_of(run.by_log, what) for run in mine),
-                    by_journal=statistics.fmean(mean_of(run.by_journal, what) for run in mine),
-                )
-            )
-    return found
+    by_policy: dict[str, list[Foretold]] = {}
+    for run in runs:
+        by_policy.setdefault(run.policy, []).append(run)
+    return [
+        Compared(
+            policy=policy,
+            what=what,
+            real=[run.real.figure(what) for run in mine],
+            by_log=statistics.fmean(mean_of(run.by_log, what) for run in mine),
+            by_journal=statistics.fmean(mean_of(run.by_journal, what) for run in mine),
+        )
+        for policy, mine in by_policy.items()
+        for what in (EXECUTORS, WAIT)
+    ]
 
 
 def judge(

@@ -209,11 +209,18 @@ class MicroBatchEngine:
         return ApplicationRecord(
             seconds=self.now,
             batches={q.profile.name: tuple(q.batches) for q in self._queries},
-            stages={q.profile.name: self._stages.of(q.profile.name) for q in self._queries},
+            stages={q.profile.name: self._ended_stages(q.profile.name) for q in self._queries},
             executors=tuple(self._executors(since=-1.0)),
             rescales=tuple(self._actions.past),
             releases=dict(self._curves),
         )
+
+    def _ended_stages(self, name: str) -> dict[int, list[Stage]]:
+        found = {
+            id: [stage for stage in some if stage.done]
+            for id, some in self._stages.of(name).items()
+        }
+        return {id: some for id, some in found.items() if some}
 
     def _batch_ended(self, batch: Batch) -> None:
         self._ended.append(batch)
