@@ -84,7 +84,7 @@ def test_a_run_is_scored_as_any_other_and_repeats_itself() -> None:
     made = cell()
     first, again = made.run(0, trace=True), made.run(0)
     assert first.scores == again.scores and first.trace is not None
-    scores = first.scores
+    scores: Any = first.scores
     assert scores["slots_max"] <= 8 and scores["oracle_slots_mean"] >= 1
     assert scores["late_oracle_slots_mean"] <= scores["oracle_slots_mean"]
     assert 0.9 < scores["throughput"] <= 1.0
@@ -93,13 +93,13 @@ def test_a_run_is_scored_as_any_other_and_repeats_itself() -> None:
 
 def test_a_fixed_size_is_there_from_the_beginning() -> None:
     made = cell(policy="static", policy_parameters={"pools": f"{POOL}=3"})
-    scores = made.run(0).scores
+    scores: Any = made.run(0).scores
     assert (scores["slots_mean"], scores["actions"]) == (3.0, 0.0)
     assert made.start_sizes() == {POOL: 3}
 
 
 def test_spark_allocates_where_that_is_the_policy() -> None:
-    scores = cell(policy="spark-dra").run(0).scores
+    scores: Any = cell(policy="spark-dra").run(0).scores
     assert scores["actions"] > 0 and scores["slots_max"] <= 8
 
 
@@ -117,7 +117,8 @@ def test_sources_share_a_load_or_have_their_own(tmp_path: Path) -> None:
     shared = cell(JOINS, query="joins", shares={"bids": 0.75, "people": 0.25})
     whole = shared.pattern(0).offered(300.0)
     assert shared.loads(0)["people"].offered(300.0) == pytest.approx(whole / 4)
-    assert own.run(0).scores["throughput"] > 0.8
+    scores: Any = own.run(0).scores
+    assert scores["throughput"] > 0.8
 
 
 def test_queries_on_the_same_executors_are_told_as_one() -> None:

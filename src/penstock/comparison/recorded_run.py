@@ -18,7 +18,8 @@ from penstock.comparison.scores import Scores, latency_scores, slot_scores
 from penstock.core.errors import PenstockError
 from penstock.core.model import Need, Proposal, Snapshot, lag_seconds
 from penstock.history.journal import Entry, Header, read, replay
-from penstock.history.learning.learn import ExecutorsOverTime, Learned
+from penstock.history.learning.executors import ExecutorsOverTime
+from penstock.history.learning.learn import Learned
 from penstock.history.recorded_journal import KIND, files_of
 from penstock.history.recording import RecordedApplication
 from penstock.policies import create as create_policy
