@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from penstock.core.errors import EngineError, InputError
 from penstock.history.learning.learn import Learned
-from penstock.lab.proofs.examples_run import Setting, check_example
+from penstock.lab.proofs.examples_run import TIMES, Setting, check_example
 from penstock.lab.proofs.proof import Check, Proof, Say
 from penstock.lab.proofs.replay_figure import draw
 from penstock.lab.proofs.replay_play import (
@@ -21,7 +22,7 @@ from penstock.lab.proofs.replay_play import (
     foretell,
     mean_of,
 )
-from penstock.lab.proofs.replay_run import Fed, taken_over
+from penstock.lab.proofs.replay_run import COUNTED_FROM, FALL, RISE, Fed, kept
 from penstock.lab.proofs.replay_run import run as really_run
 from penstock.policies import create as create_policy
 from penstock.policies import spark_dra
@@ -33,6 +34,7 @@ RECORD = "record"
 EXECUTORS_WITHIN = 0.15  # of the real mean
 WAIT_WITHIN, SPREADS = 0.3, 2.0  # of the real p95, or so many standard deviations of its runs
 COST_WITHIN, DEMAND_WITHIN = 0.2, 0.1  # of the event log's
+SAME = 0.05  # the lengths of runs may differ by such a share
 SHORTEST, LONGEST = 120.0, 7200.0  # seconds of a run
 
 
@@ -135,18 +137,24 @@ def prove(spec: ReplaySettings, *, folder: Path, say: Say) -> Proof:
 
 def _real(name: str, policy: str, spec: ReplaySettings, folder: Path, say: Say) -> Fed:
     """A run of an earlier folder, or a new one."""
-    known = taken_over(name, None if spec.done is None else Path(spec.done), folder)
-    if known is None:
+    done = None if spec.done is None else Path(spec.done) / name
+    known = None if done is None else kept(done)
+    if done is None or known is None:
         say(f"{name}: {spec.only} under {policy}, {spec.seconds:g} s")
-        return really_run(
-            spec.only, spec.setting(policy), spec.seconds, folder=folder / name, say=say
-        )
-    asked = (spec.only, policy)
-    if (known.example, known.policy) != asked:
+        own = folder / name
+        return really_run(spec.only, spec.setting(policy), spec.seconds, folder=own, say=say)
+    asked = (spec.only, spec.setting(policy))
+    if (known.example, known.setting) != asked:
         raise InputError(
-            f"--done {spec.done}: {name} is of {known.example} under {known.policy}, not of "
-            f"{' under '.join(asked)}; name the example and the policies that it was made with"
+            f"--done {spec.done}: {name} is of {known.example} under {known.setting}; give the "
+            "options that it was made with, or another folder"
         )
+    if abs(known.seconds / spec.seconds - 1.0) > SAME:
+        raise InputError(
+            f"--done {spec.done}: {name} took {known.seconds:.0f} s, not {spec.seconds:g}: give "
+            f"--seconds {known.seconds:.0f}, or another folder"
+        )
+    shutil.copytree(done, folder / name)
     return known
 
 
@@ -158,7 +166,7 @@ class Compared:
     what: str
     real: Sequence[float]
     by_log: float
-    by_journal: float
+    by_journal: float | None
 
     @property
     def mean(self) -> float:
@@ -177,13 +185,13 @@ class Compared:
         if self.what == EXECUTORS:
             share = off / self.mean if self.mean else None
             return Check(
-                figure=f"{self.policy}: executors foretold, off by",
+                figure=f"{self.policy}: executors foretold",
                 value=share,
                 bound=EXECUTORS_WITHIN,
                 unit="%",
             )
         return Check(
-            figure=f"{self.policy}: p95 of the wait foretold, off by",
+            figure=f"{self.policy}: p95 wait foretold",
             value=off,
             bound=max(WAIT_WITHIN * self.mean, SPREADS * self.spread),
             unit="s",
@@ -191,14 +199,15 @@ class Compared:
 
     def row(self) -> dict[str, Any]:
         """For the table."""
+        told = self.by_journal
         return {
             "policy": self.policy,
             "figure": self.what,
-            "real": f"{self.mean:.2f} ± {self.spread:.2f}",
+            "real": f"{self.mean:.2f} ±{self.spread:.2f}",
             "foretold": f"{self.by_log:.2f}",
             "off": _off(self.by_log, self.mean),
-            "by journal": f"{self.by_journal:.2f}",
-            "off, journal": _off(self.by_journal, self.mean),
+            "by journal": units.UNKNOWN if told is None else f"{told:.2f}",
+            "is off": _off(told, self.mean),
         }
 
 
@@ -213,7 +222,9 @@ def compared(runs: Sequence[Foretold]) -> list[Compared]:
             what=what,
             real=[run.real.figure(what) for run in mine],
             by_log=statistics.fmean(mean_of(run.by_log, what) for run in mine),
-            by_journal=statistics.fmean(mean_of(run.by_journal, what) for run in mine),
+            by_journal=statistics.fmean(mean_of(run.by_journal, what) for run in mine)
+            if all(run.by_journal for run in mine)
+            else None,
         )
         for policy, mine in by_policy.items()
         for what in (EXECUTORS, WAIT)
@@ -231,38 +242,35 @@ def judge(
     policies = compared(runs)
     checks = [one.check for one in policies]
     tables: dict[str, Sequence[Mapping[str, Any]]] = {}
-    notes = []
     if profiles is not None:
         costs = profiles.costs()
         checks += [
             Check(
-                figure="profiles of log and journal: seconds of a batch, off by",
-                value=max(cost.off for cost in costs),
+                figure="profiles agree: seconds of a batch",
+                value=max((cost.off for cost in costs), default=None),
                 bound=COST_WITHIN,
                 unit="%",
             ),
             Check(
-                figure="profiles of log and journal: mean demand, off by",
+                figure="profiles agree: mean demand",
                 value=profiles.demand_off,
                 bound=DEMAND_WITHIN,
                 unit="%",
             ),
         ]
         tables["profiles of the recorded run"] = profile_rows(profiles)
-        notes += [
-            f"a batch of {cost.rows:,.0f} records on {cost.executors} executors: {cost.log:.1f} s "
-            f"by the event log, {cost.journal:.1f} s by the journal"
-            for cost in costs
-        ]
-        notes += [f"not learnt from the log: {note}" for note in profiles.log.profile.notes]
+        if costs:
+            tables["what a batch takes by both"] = [cost.row() for cost in costs]
     if runs:
         tables["every run"] = [run.row() for run in runs]
-    notes += [
-        "figures are over the last part of the load; off by: the mean of all predictions beside "
-        f"the mean of the real runs; p95 within {WAIT_WITHIN:.0%} or {SPREADS:g} standard "
-        "deviations of the real runs",
+    notes = [
+        f"load: low, ×{TIMES} from {RISE:.0%} of the time to {FALL:.0%}, low; figures are over "
+        f"all but the first {COUNTED_FROM:.0%}",
+        f"p95 of the wait: within {WAIT_WITHIN:.0%}, or {SPREADS:g} standard deviations of the "
+        "real runs",
+        *(f"not run: {reason}" for reason in missing),
+        *([profiles.problem] if profiles is not None and profiles.problem else []),
     ]
-    notes += [f"not run: {reason}" for reason in missing]
     return Proof(
         name="replay",
         title="What a replay foretells, and what came true",
@@ -277,7 +285,7 @@ def judge(
 def profile_rows(profiles: Profiles) -> list[dict[str, str]]:
     """Both profiles of the recorded run, number by number."""
     sides = (profiles.log, profiles.journal)
-    told = [_numbers(learned) for learned in sides]
+    told = [{} if learned is None else _numbers(learned) for learned in sides]
     names = dict.fromkeys(name for numbers in told for name in numbers)
     return [
         {
@@ -313,5 +321,7 @@ def _numbers(learned: Learned) -> dict[str, str]:
     return found
 
 
-def _off(told: float, real: float) -> str:
-    return f"{(told / real - 1.0) * 100:+.0f} %".replace("-", "−") if real else units.UNKNOWN
+def _off(told: float | None, real: float) -> str:
+    if told is None or not real:
+        return units.UNKNOWN
+    return f"{(told / real - 1.0) * 100:+.0f} %".replace("-", "−")

@@ -67,6 +67,8 @@ def _draw_one(panels: Sequence[Axes], runs: Sequence[Foretold]) -> None:
         ("by_journal", GREY, "by the journal"),
     ):
         courses = [course for run in runs for course in getattr(run, by)]
+        if not courses:
+            continue
         style = "-" if by == "by_log" else "--"
         size.plot(_mean([c.executors for c in courses]), color=color, lw=2.4, ls=style, label=label)
         wait.plot(_mean([c.waits for c in courses]), color=color, lw=2.4, ls=style)

@@ -20,6 +20,7 @@ from penstock.comparison.sources import read_source
 from penstock.core.errors import InputError
 from penstock.history import journal
 from penstock.history.journal import Header
+from penstock.history.learning.executors import over_time
 from penstock.history.learning.learn import Learned, learn
 from penstock.history.recording import RecordedApplication
 from penstock.lab.proofs.examples_run import BATCH_TIME, journal_of
@@ -52,25 +53,36 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiles:
-    """What was learnt of one run by its event log and by its journal; ``rows`` of its batches."""
+    """What was learnt of one run by its event log and by its journal.
+
+    rows: of its batches, by the log
+    problem: why nothing could be learnt of the journal, if so
+    """
 
     log: Learned
-    journal: Learned
+    journal: Learned | None
     rows: tuple[int, ...]
+    problem: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> Profiles:
         """Those of a finished run."""
         found = read_source(event_log_of(folder))
-        return cls(
-            log=learn(found),
-            journal=learn(read_source(journal_of(folder))),
-            rows=tuple(b.rows for q in found.queries for b in q.batches if b.rows),
-        )
+        by_log, by_journal, problem = learn(found), None, ""
+        if len(by_log.profile.sources) != 1:
+            raise InputError(f"{found.source}: {len(by_log.profile.sources)} sources, one is known")
+        try:
+            by_journal = learn(read_source(journal_of(folder)))
+        except InputError as error:
+            problem = str(error)
+        rows = tuple(b.rows for q in found.queries for b in q.batches if b.rows)
+        return cls(log=by_log, journal=by_journal, rows=rows, problem=problem)
 
     @property
     def demand_off(self) -> float | None:
         """How far the journal's mean demand is off the event log's, as a share of it."""
+        if self.journal is None:
+            return None
         known, told = (
             sum(demand.mean for demand in learned.demand.values())
             for learned in (self.log, self.journal)
@@ -79,15 +91,18 @@ class Profiles:
 
     def costs(self) -> list[Cost]:
         """A mean batch and the largest that was recorded, on one executor and on the most."""
-        found = []
-        for rows in (sum(self.rows) / len(self.rows), float(max(self.rows))):
-            for executors in sorted({1, max(self.log.sizes)}):
-                by_log, by_journal = (
-                    _seconds(learned.profile, rows, executors)
-                    for learned in (self.log, self.journal)
-                )
-                found.append(Cost(rows=rows, executors=executors, log=by_log, journal=by_journal))
-        return found
+        if self.journal is None:
+            return []
+        return [
+            Cost(
+                rows=rows,
+                executors=executors,
+                log=_seconds(self.log.profile, rows, executors),
+                journal=_seconds(self.journal.profile, rows, executors),
+            )
+            for rows in (sum(self.rows) / len(self.rows), float(max(self.rows)))
+            for executors in sorted({1, max(self.log.sizes)})
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +119,16 @@ class Cost:
         """How far the journal's is off, as a share of the event log's."""
         return abs(self.journal / self.log - 1.0)
 
+    def row(self) -> dict[str, Any]:
+        """For the table."""
+        return {
+            "records of a batch": f"{self.rows:,.0f}",
+            "executors": self.executors,
+            "event log": f"{self.log:.1f} s",
+            "journal": f"{self.journal:.1f} s",
+            "off": f"{self.off:.0%}",
+        }
+
 
 def _seconds(profile: Profile, rows: float, executors: int) -> float:
     by_source = dict.fromkeys(profile.sources, rows)
@@ -114,7 +139,8 @@ def _seconds(profile: Profile, rows: float, executors: int) -> float:
 class RealRun:
     """What one real run did, and what has to be known to play it.
 
-    learned: of its event log, with the load that it was fed · header: of its journal
+    learned: the profile of the recorded run, with this one's executors and the load it was fed
+    header: of its journal
     """
 
     fed: Fed
@@ -123,15 +149,25 @@ class RealRun:
     header: Header
 
     @classmethod
-    def read(cls, folder: Path, fed: Fed) -> RealRun:
-        """A finished run."""
+    def read(cls, folder: Path, fed: Fed, recorded: Learned) -> RealRun:
+        """A finished run of what was ``recorded``."""
         found = read_source(event_log_of(folder))
-        learned = learn(found)
-        if len(learned.profile.sources) != 1:
-            raise InputError(f"{found.source}: reads {len(learned.profile.sources)} sources, not 1")
-        demand = {learned.profile.sources[0]: fed.demand(learned.start)}
+        if len(found.queries) != 1:
+            raise InputError(f"{found.source}: {len(found.queries)} queries, one is known")
+        (query,), (known,) = found.queries, recorded.profile.queries
+        profile = replace(recorded.profile, queries=(replace(known, name=query.name),))
+        start = min(b.start for b in query.batches)
+        end = max(b.end for b in query.batches)
+        learned = replace(
+            recorded,
+            profile=profile,
+            demand={profile.sources[0]: fed.demand(start)},
+            start=start,
+            seconds=end - start,
+            executors=over_time(found, start, end),
+        )
         header, _ = journal.read(journal_of(folder))
-        return cls(fed=fed, found=found, learned=replace(learned, demand=demand), header=header)
+        return cls(fed=fed, found=found, learned=learned, header=header)
 
     @property
     def seconds(self) -> int:
@@ -140,9 +176,9 @@ class RealRun:
 
     @property
     def counted(self) -> tuple[int, int]:
-        """The seconds that figures are about."""
+        """The seconds that figures are about: of a batch that has not ended nothing is known."""
         first, end = (moment - self.learned.start for moment in self.fed.counted)
-        return max(0, math.floor(first)), min(self.seconds, math.floor(end))
+        return max(0, math.floor(first)), math.floor(min(end, self.learned.seconds))
 
     def measured(self) -> Course:
         """What it did, judged as a recorded run is by a replay."""
@@ -193,6 +229,7 @@ class Foretold:
     """One real run, and what both profiles foretold of it, once for each seed.
 
     rates: lines/s that it was fed, by second
+    by_journal: none where nothing could be learnt of it
     """
 
     name: str
@@ -212,19 +249,21 @@ class Foretold:
 
 
 def mean_of(courses: Sequence[Course], what: str) -> float:
-    """A figure in the mean over the seeds."""
+    """A figure in the mean over the seeds, of which there is one at least."""
     return float(np.mean([course.figure(what) for course in courses]))
 
 
 def foretell(folder: Path, fed: Fed, profiles: Profiles, seeds: Sequence[int]) -> Foretold:
     """A finished run and what was foretold of it."""
-    real = RealRun.read(folder, fed)
+    real = RealRun.read(folder, fed, profiles.log)
     (demand,) = real.learned.demand.values()
     return Foretold(
         name=folder.name,
-        policy=fed.policy,
+        policy=fed.setting.policy,
         rates=demand.even(1.0)[: real.seconds],
         real=real.measured(),
         by_log=real.foretold(profiles.log.profile, seeds),
-        by_journal=real.foretold(profiles.journal.profile, seeds),
+        by_journal=[]
+        if profiles.journal is None
+        else real.foretold(profiles.journal.profile, seeds),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,14 +19,15 @@ from penstock.lab.proofs.examples_run import (
     TIMES,
     Setting,
     events_of,
-    journal_of,
     playing,
 )
 from penstock.lab.proofs.proof import Say
 
 FED = "fed.json"
-RISE, FALL = 0.3, 0.65  # of the load's seconds: it is high in between
-COUNTED_FROM = 0.15  # of the load's seconds: executors and the driver warm up before
+RISE, FALL = 0.35, 0.65  # of the load's seconds: it is high in between
+COUNTED_FROM = 0.2  # of the load's seconds: executors and the driver warm up before
+LAST_BATCH = 240.0  # seconds that the batch may take which runs when the load ends
+PROGRESS = b"QueryProgressEvent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Fed:
     """
 
     example: str
-    policy: str
+    setting: Setting
     begun: float
     rise: float
     fall: float
@@ -46,9 +46,14 @@ class Fed:
     counts: tuple[tuple[float, int], ...]
 
     @property
+    def seconds(self) -> float:
+        """Of the load."""
+        return self.end - self.begun
+
+    @property
     def counted(self) -> tuple[float, float]:
         """The span that figures are about, in epoch seconds."""
-        return self.begun + COUNTED_FROM * (self.end - self.begun), self.end
+        return self.begun + COUNTED_FROM * self.seconds, self.end
 
     def demand(self, start: float) -> Demand:
         """Lines/s as they were fed, from a moment on."""
@@ -72,18 +77,26 @@ def run(example: str, setting: Setting, seconds: float, *, folder: Path, say: Sa
         go_on_until(FALL)
         fall = play.load(low)
         go_on_until(1.0)
+        end, ended = time.time(), _batches(folder)
+        # Spark tells of a batch when it has ended.
+        play.wait(lambda: _batches(folder) > ended, LAST_BATCH)
         counts = thinned(play.feed.counts)
     fed = Fed(
         example=example,
-        policy=setting.policy,
+        setting=setting,
         begun=begun,
         rise=rise,
         fall=fall,
-        end=counts[-1][0],
+        end=end,
         counts=counts,
     )
     keep(fed, folder)
     return fed
+
+
+def _batches(folder: Path) -> int:
+    """Batches that have ended so far, by the event log."""
+    return event_log_of(folder).read_bytes().count(PROGRESS)
 
 
 def keep(fed: Fed, folder: Path) -> None:
@@ -97,20 +110,9 @@ def kept(folder: Path) -> Fed | None:
     return from_json(Fed, json.loads(path.read_text())) if path.is_file() else None
 
 
-def taken_over(name: str, done: Path | None, folder: Path) -> Fed | None:
-    """A finished run of an earlier folder, copied into this one."""
-    if done is None or kept(done / name) is None:
-        return None
-    shutil.copytree(done / name, folder / name)
-    return kept(folder / name)
-
-
 def event_log_of(folder: Path) -> Path:
     """The only event log of a run."""
     logs = [p for p in events_of(folder).iterdir() if p.is_file() and not p.name.startswith(".")]
     if len(logs) != 1:
         raise EngineError(f"{events_of(folder)} holds {len(logs)} event logs; it should be one")
     return logs[0]
-
-
-__all__ = ["Fed", "event_log_of", "journal_of", "keep", "kept", "run", "taken_over"]
