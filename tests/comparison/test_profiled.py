@@ -24,7 +24,7 @@ from penstock.simulator.microbatch import ExecutorProfile, MicroBatchEngine, Pro
 from penstock.simulator.microbatch.profile import write_profile
 from penstock.simulator.series import Series
 from penstock.workloads import Constant, Trace
-from tests.fakes.microbatch_examples import EXECUTOR, counting, joining, single
+from tests.fakes.microbatch_examples import EXECUTOR, counting, joining, single, windowed
 
 GUARDS = Guards(minimum=1, maximum=8, cool_down=30.0)
 COUNTS = Profile(version=1, queries=(counting(),), executor=EXECUTOR)
@@ -101,6 +101,21 @@ def test_a_fixed_size_is_there_from_the_beginning() -> None:
 def test_spark_allocates_where_that_is_the_policy() -> None:
     scores: Any = cell(policy="spark-dra").run(0).scores
     assert scores["actions"] > 0 and scores["slots_max"] <= 8
+
+
+def test_a_query_without_a_trigger_is_sized_for_a_batch_time() -> None:
+    """It is busy with any number of executors; longer batches need fewer of them."""
+    made = cell(
+        windowed(), query="windowed", policy="ds2", minutes=10.0, batch_time=10.0, start=4,
+        workload="constant", workload_parameters={"rps": 400.0},
+    )  # fmt: skip
+    means = [
+        float(replace(made, batch_time=seconds).played(0).series.slots[POOL][300:].mean())
+        for seconds in (10.0, 20.0, 40.0)
+    ]
+    assert means[0] > 4.0 > means[1] > means[2]
+    with pytest.raises(InputError, match="batch_time = 0"):
+        replace(made, batch_time=0.0)
 
 
 def test_sources_share_a_load_or_have_their_own(tmp_path: Path) -> None:

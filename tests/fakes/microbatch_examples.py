@@ -130,3 +130,29 @@ def pair() -> Profile:
         measured="made up for a test",
         provenance={"spark": "none"},
     )
+
+
+def windowed(*, tasks: int = 40) -> Profile:
+    """Like one of Spark's examples: no trigger, long batches that cost much whatever they read."""
+    counted = StageProfile(
+        name="stage-2", tasks=tasks, fixed=16.0 / tasks, per_record=1e-4, upstream=("read",)
+    )
+    query = QueryProfile(
+        name="windowed",
+        sources=(SourceProfile(name="socket"),),
+        stages=(
+            StageProfile(
+                name="read", source="socket", tasks=2, fixed=0.2, per_record=4e-4, most_out=600.0
+            ),
+            counted,
+            replace(counted, name="stage-3", upstream=("stage-2",), selectivity=0.5),
+        ),
+        planning=0.3,
+        commit=0.1,
+        task_noise=0.2,
+        batch_noise=0.05,
+    )
+    executor = ExecutorProfile(
+        start=8.0, start_each=1.0, slowdown=2.0, warm_up=5.0, leave=2.0, noise=0.1
+    )
+    return Profile(version=VERSION, queries=(query,), executor=executor, measured="made up")

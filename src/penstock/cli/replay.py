@@ -72,6 +72,13 @@ def replay(
             rich_help_panel=_RUN,
         ),
     ] = None,
+    batch_time: Annotated[
+        float,
+        typer.Option(
+            help="Seconds that a batch may take of a query without a trigger.",
+            rich_help_panel=_RUN,
+        ),
+    ] = 10.0,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -121,6 +128,7 @@ def replay(
             price=price,
             late_price=late_price,
             period=period,
+            batch_time=batch_time,
             seeds=seeds,
             out=None if no_save else out,
             workers=workers,

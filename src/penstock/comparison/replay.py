@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock import __version__
+from penstock.batches.running import BATCH_TIME
 from penstock.batches.snapshot import POOL
 from penstock.comparison import runner
 from penstock.comparison.api import GivenGuards, Named, cells_of, given_guards, static_at_peak
@@ -142,6 +143,7 @@ def replay(
     price: float | None = None,
     late_price: float | None = None,
     period: float | None = None,
+    batch_time: float = BATCH_TIME,
     seeds: int | None = None,
     out: Path | str | None = None,
     workers: int | None = 1,
@@ -160,6 +162,7 @@ def replay(
     guards: what else limits the policies, as in ``compare``
     price, late_price: of an executor for an hour, and of an hour late; as in ``compare``
     period: seconds between decisions; 15, or a minute in recordings of more than a day
+    batch_time: seconds that a batch may take of a query without a trigger
     seeds: runs of each policy, each with another draw of what the profile does not know well
     out: the folder under which the run is kept; nothing is written if left out
     workers, progress: as in ``compare``
@@ -222,6 +225,7 @@ def replay(
             "application": learned.profile,
             "columns": write_demand(learned, folder / DEMAND, seconds),
             "uncertain": several > 1,
+            "batch_time": batch_time,
             "guards": limits,
             "start": min(max(1, sizes[0], minimum), limits.maximum),
         }

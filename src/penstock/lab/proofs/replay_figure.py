@@ -71,7 +71,7 @@ def _draw_one(panels: Sequence[Axes], runs: Sequence[Foretold]) -> None:
             continue
         style = "-" if by == "by_log" else "--"
         size.plot(_mean([c.executors for c in courses]), color=color, lw=2.4, ls=style, label=label)
-        wait.plot(_mean([c.waits for c in courses]), color=color, lw=2.4, ls=style)
+        wait.plot(courses[0].waits, color=color, lw=1.6, ls=style)
     _mark(panels, runs[0].real)
     load.yaxis.set_major_formatter(FuncFormatter(lambda value, _: units.count(value)))
     size.yaxis.set_major_locator(MaxNLocator(integer=True))
