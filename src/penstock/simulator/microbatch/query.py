@@ -184,7 +184,7 @@ class SimulatedQuery:
             StageRun(
                 job=batch.job,
                 stage=next(self._numbers.stages),
-                seconds=(costs / self._pool.profile.share).tolist(),
+                seconds=costs / self._pool.profile.share,
                 writes=bool(self._read_by[stage.name]),
                 done=lambda run: self._stage_ended(batch, stage, run, begun),
             )
@@ -194,7 +194,7 @@ class SimulatedQuery:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
-        batch.tasks[run.stage] = run.seconds
+        batch.tasks[run.stage] = list(run.seconds)
         self._log.add([self._stage(batch, stage, run, begun)])
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
