@@ -1,4 +1,4 @@
-"""What a week of replay costs: one policy on a week of one-minute data in the micro-batch simulator.
+"""What a week of replay costs: one policy on one-minute data in the micro-batch simulator.
 
 ``python -m benchmarks.replay`` prints CPU seconds of a week and the memory that it needs beside the
 budget; exit code 1 when it is missed. Eight policies within a minute on two cores leave each 15

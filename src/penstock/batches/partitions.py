@@ -23,7 +23,9 @@ class Partitions:
     skew: float | None
 
 
-def busiest_stage(batches: Reversible[Batch], stages: Mapping[int, Sequence[Stage]]) -> Stage | None:
+def busiest_stage(
+    batches: Reversible[Batch], stages: Mapping[int, Sequence[Stage]]
+) -> Stage | None:
     """The stage with most busy time of the newest batch that read anything."""
     for batch in reversed(batches):
         if batch.rows and (ran := [s for s in stages.get(batch.id, ()) if s.tasks]):

@@ -12,14 +12,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from penstock.batches.values import Executor
 from penstock.core.quick import maker
 from penstock.simulator.microbatch import draws, tasks
 from penstock.simulator.microbatch.event_queue import EventQueue, Moment
 from penstock.simulator.microbatch.profile import ExecutorProfile
-from penstock.simulator.microbatch.tasks import Floats, Ints
+from penstock.simulator.microbatch.tasks import Floats
 
 NEVER = (math.inf, math.inf)
 
@@ -164,13 +162,15 @@ class Pool:
             if not host.leaving:
                 host.leaving = True
                 self.tables.marks[host.number, tasks.LEAVING] = 1
-                self.tables.marks[host.number, tasks.FREE] = tasks.NONE
+                tasks.take(host.number, self.tables)
                 if not host.running:
                     self._send_off(host)
 
     def submit(self, run: StageRun) -> None:
         """Queue the tasks of a stage; what is free begins at once."""
-        row = next(row for row in range(len(self._runs) + 1) if row not in self._runs)
+        row = 0
+        while row in self._runs:
+            row += 1
         self._runs[row] = run
         count = len(run.seconds)
         self.tables = tables = tasks.grown(self.tables, stages=row + 1, tasks=count)
@@ -178,9 +178,8 @@ class Pool:
         tables.seconds[row, :count] = run.seconds
         if not self.waiting_tasks:
             self._waits_since = self._events.now
-        free = self._free()
-        hosts = free[self._places.permutation(len(free))]
-        self._events.turn = tasks.deal(row, hosts, self._events.now, self._events.turn, tables)
+        order = self._places.permutation(int(tables.totals[tasks.OPEN]))
+        self._events.turn = tasks.deal(row, order, self._events.now, self._events.turn, tables)
         self._look_ahead()
 
     def run(self, until: Moment) -> None:
@@ -197,21 +196,16 @@ class Pool:
             run.places = self.tables.places[row, :count].tolist()
             run.done(run)
 
-    def _free(self) -> Ints:
-        """The executors with a free core, by when they came to have one."""
-        turns = self.tables.marks[:, tasks.FREE]
-        free = np.array([n for n in self.alive if turns[n] != tasks.NONE], dtype=np.int64)
-        return free[np.argsort(turns[free])]
-
     def _look_ahead(self) -> None:
-        end, turn = self.tables.running[0, : tasks.TURN + 1].tolist()
-        self.due = (end, turn) if self.running_tasks else NEVER
+        t = self.tables
+        first = t.running[t.order[0]]
+        self.due = (first[tasks.END], first[tasks.TURN]) if self.running_tasks else NEVER
 
     def _new(self, *, cold: bool) -> SimulatedExecutor:
         number = self._count
         self._count += 1
         self.tables = tasks.grown(self.tables, executors=self._count)
-        self.tables.marks[number] = 0, 0, cold, 0, tasks.NONE
+        self.tables.marks[number] = 0, 0, cold, 0, 0
         self.tables.state[number] = 0.0, 0.0, math.nan, -math.inf
         return SimulatedExecutor(number=number, cores=self.profile.cores, pool=self)
 

@@ -24,15 +24,15 @@ Ints = npt.NDArray[np.int64]
 
 # profile
 CORES, FIRST_TASK, SLOWDOWN, WARM_UP, BOOST, BOOST_FOR = range(6)
-# state and marks; IDLE is NaN while there is a task, FREE the place among those with a free core
+# state and marks; IDLE is NaN while there is a task, FREE is 1 with a free core
 WORKED, BEGINS, IDLE, WROTE = range(4)
 RUNNING, COMPLETED, COLD, LEAVING, FREE = range(5)
 # stages: place in the queue, and how many tasks
 JOB, NUMBER, TASKS, BEGUN, ENDED, WRITES = range(6)
 # running
 END, TURN, HOST, STAGE, BEGIN = range(5)
-# totals: tasks at work and waiting, stages queued, how often a core came to be free
-AT_WORK, WAITING, QUEUED, FREED = range(4)
+# totals: tasks at work and waiting, stages queued, executors with a free core
+AT_WORK, WAITING, QUEUED, OPEN = range(4)
 
 NONE = -1
 WARM = 1e-3  # a slow-down below this is none
@@ -43,10 +43,12 @@ class Tables(NamedTuple):
 
     profile: of the executors
     state, marks: a row for each executor, by its number
+    free: executors with a free core, by when they came to have one
     stages: a row for each that is not done
     queue: rows of the stages that have tasks waiting, in their order
     totals: of all
-    running: a row for each task at work, a heap
+    running: a row for each task at work
+    order: rows of these tasks, a heap by their ends, and behind them the free rows
     seconds, places: a row for each stage, with what each task takes, on a warm executor until it
         has begun, and the executor that took it
     """
@@ -54,10 +56,12 @@ class Tables(NamedTuple):
     profile: Floats
     state: Floats
     marks: Ints
+    free: Ints
     stages: Ints
     queue: Ints
     totals: Ints
     running: Floats
+    order: Ints
     seconds: Floats
     places: Ints
 
@@ -74,10 +78,12 @@ def tables(profile: ExecutorProfile) -> Tables:
         profile=values_of(profile),
         state=np.zeros((8, 4)),
         marks=np.zeros((8, 5), dtype=np.int64),
+        free=np.zeros(8, dtype=np.int64),
         stages=np.zeros((4, 6), dtype=np.int64),
         queue=np.zeros(4, dtype=np.int64),
         totals=np.zeros(4, dtype=np.int64),
         running=np.zeros((8, 5)),
+        order=np.arange(8),
         seconds=np.zeros((4, 8)),
         places=np.zeros((4, 8), dtype=np.int64),
     )
@@ -88,9 +94,10 @@ def grown(
 ) -> Tables:
     """The same with room for at least so many."""
     if executors > len(t.state):
-        t = t._replace(state=_longer(t.state), marks=_longer(t.marks))
+        t = t._replace(state=_longer(t.state), marks=_longer(t.marks), free=_longer(t.free))
     while cores >= len(t.running):
-        t = t._replace(running=_longer(t.running))
+        order = np.append(t.order, np.arange(len(t.order), 2 * len(t.order)))
+        t = t._replace(running=_longer(t.running), order=order)
     if stages > len(t.stages):
         t = t._replace(
             stages=_longer(t.stages),
@@ -113,7 +120,7 @@ def seconds_after(profile: Floats, seconds: float, worked: float) -> float:
     """What a task takes on an executor after so much work: ``pool.seconds_after``."""
     if worked < profile[BOOST_FOR]:
         faster = min(seconds, (profile[BOOST_FOR] - worked) / profile[BOOST])
-        return faster * profile[BOOST] + seconds - faster
+        return float(faster * profile[BOOST] + seconds - faster)
     more = profile[SLOWDOWN] - 1.0
     warm_up = profile[WARM_UP]
     if not (more > 0.0 and warm_up > 0.0):
@@ -121,42 +128,60 @@ def seconds_after(profile: Floats, seconds: float, worked: float) -> float:
     begin, log = worked / warm_up, math.log(more)
     whole = max(begin, log) + math.log1p(math.exp(-abs(begin - log))) + seconds / warm_up
     end = whole + math.log1p(-more * math.exp(-whole))
-    return (end - begin) * warm_up
+    return float((end - begin) * warm_up)
 
 
 @compiled
-def _before(running: Floats, a: int, b: int) -> bool:
-    if running[a, END] != running[b, END]:
-        return running[a, END] < running[b, END]
-    return running[a, TURN] < running[b, TURN]
+def _before(t: Tables, a: int, b: int) -> bool:
+    one, other = t.order[a], t.order[b]
+    if t.running[one, END] != t.running[other, END]:
+        return bool(t.running[one, END] < t.running[other, END])
+    return bool(t.running[one, TURN] < t.running[other, TURN])
 
 
 @compiled
-def _swap(running: Floats, a: int, b: int) -> None:
-    for column in range(running.shape[1]):
-        running[a, column], running[b, column] = running[b, column], running[a, column]
+def _swap(t: Tables, a: int, b: int) -> None:
+    t.order[a], t.order[b] = t.order[b], t.order[a]
 
 
 @compiled
-def _rise(running: Floats, at: int) -> None:
-    """Bring the last entry of the heap to its place."""
-    while at and _before(running, at, (at - 1) // 2):
-        _swap(running, at, (at - 1) // 2)
+def _push(t: Tables) -> None:
+    """Take the first free row of ``running`` into the heap."""
+    at = t.totals[AT_WORK]
+    t.totals[AT_WORK] += 1
+    while at and _before(t, at, (at - 1) // 2):
+        _swap(t, at, (at - 1) // 2)
         at = (at - 1) // 2
 
 
 @compiled
-def _sink(running: Floats, size: int) -> None:
-    """Bring the first entry of the heap to its place."""
-    at = 0
+def _pop(t: Tables) -> None:
+    """Free the row of the task that ends next."""
+    t.totals[AT_WORK] -= 1
+    size, at = t.totals[AT_WORK], 0
+    _swap(t, 0, size)
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and _before(running, child + 1, child):
+        if child + 1 < size and _before(t, child + 1, child):
             child += 1
-        if not _before(running, child, at):
+        if not _before(t, child, at):
             return
-        _swap(running, at, child)
+        _swap(t, at, child)
         at = child
+
+
+@compiled
+def take(host: int, t: Tables) -> None:
+    """An executor has no free core any more, or no use for it."""
+    if not t.marks[host, FREE]:
+        return
+    t.marks[host, FREE] = 0
+    t.totals[OPEN] -= 1
+    at = 0
+    while t.free[at] != host:
+        at += 1
+    for later in range(at, t.totals[OPEN]):
+        t.free[later] = t.free[later + 1]
 
 
 @compiled
@@ -191,13 +216,12 @@ def _begin(
     t.state[host, BEGINS] += now
     t.state[host, IDLE] = np.nan
     if t.marks[host, RUNNING] == t.profile[CORES]:
-        t.marks[host, FREE] = NONE
-    at = t.totals[AT_WORK]
-    t.totals[AT_WORK] += 1
+        take(host, t)
     t.totals[WAITING] -= 1
-    t.running[at, END], t.running[at, TURN] = now + took, turn
-    t.running[at, HOST], t.running[at, STAGE], t.running[at, BEGIN] = host, stage, now
-    _rise(t.running, at)
+    row = t.order[t.totals[AT_WORK]]
+    t.running[row, END], t.running[row, TURN] = now + took, turn
+    t.running[row, HOST], t.running[row, STAGE], t.running[row, BEGIN] = host, stage, now
+    _push(t)
 
 
 @compiled
@@ -211,32 +235,40 @@ def feed(
     while t.totals[QUEUED] and t.marks[host, RUNNING] < t.profile[CORES]:
         _begin(host, t.queue[0], now, turn, t)
         turn += 1
-    if t.marks[host, RUNNING] < t.profile[CORES] and t.marks[host, FREE] == NONE:
-        t.marks[host, FREE] = t.totals[FREED]
-        t.totals[FREED] += 1
+    if t.marks[host, RUNNING] < t.profile[CORES] and not t.marks[host, FREE]:
+        t.marks[host, FREE] = 1
+        t.free[t.totals[OPEN]] = host
+        t.totals[OPEN] += 1
     return turn
+
+
+@compiled
+def _goes_first(stage: int, other: int, t: Tables) -> bool:
+    if t.stages[stage, JOB] != t.stages[other, JOB]:
+        return bool(t.stages[stage, JOB] < t.stages[other, JOB])
+    return bool(t.stages[stage, NUMBER] < t.stages[other, NUMBER])
 
 
 @compiled
 def deal(
     stage: int,
-    hosts: Ints,
+    order: Ints,
     now: float,
     turn: int,
     t: Tables,
 ) -> int:
-    """Queue a stage and deal its tasks to executors with free cores, one each in turn.
+    """Queue a stage and deal its tasks to the executors with free cores, one each in turn.
 
-    Returns the next turn.
+    ``order`` of these by their places. Returns the next turn.
     """
     at = t.totals[QUEUED]
-    job, number = t.stages[stage, JOB], t.stages[stage, NUMBER]
-    while at and (job, number) < (t.stages[t.queue[at - 1], JOB], t.stages[t.queue[at - 1], NUMBER]):
+    while at and _goes_first(stage, t.queue[at - 1], t):
         t.queue[at] = t.queue[at - 1]
         at -= 1
     t.queue[at] = stage
     t.totals[QUEUED] += 1
     t.totals[WAITING] += t.stages[stage, TASKS]
+    hosts = t.free[order]
     free = len(hosts) > 0
     while free and t.stages[stage, BEGUN] < t.stages[stage, TASKS]:
         free = False
@@ -264,13 +296,13 @@ def run(
     """
     now = until
     while t.totals[AT_WORK]:
-        now = t.running[0, END]
-        if now > until or (now == until and t.running[0, TURN] >= before):
+        row = t.order[0]
+        now = t.running[row, END]
+        if now > until or (now == until and t.running[row, TURN] >= before):
             break
-        host, stage, begin = int(t.running[0, HOST]), int(t.running[0, STAGE]), t.running[0, BEGIN]
-        t.totals[AT_WORK] -= 1
-        _swap(t.running, 0, t.totals[AT_WORK])
-        _sink(t.running, t.totals[AT_WORK])
+        host, stage = int(t.running[row, HOST]), int(t.running[row, STAGE])
+        begin = t.running[row, BEGIN]
+        _pop(t)
         t.marks[host, RUNNING] -= 1
         t.marks[host, COMPLETED] += 1
         t.state[host, BEGINS] -= begin
