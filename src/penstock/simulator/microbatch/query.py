@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.batches.stages import KEPT_BATCHES, StageLog
 from penstock.batches.values import Batch, Source, Stage
+from penstock.core.quick import maker
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.draws import Floats
@@ -21,6 +22,8 @@ from penstock.simulator.microbatch.profile import QueryProfile, StageProfile, St
 
 IDLE_EVERY = 10.0  # seconds between two reports that there is nothing to do, Spark's own
 POLL = 0.01  # seconds between two looks for data of a query without a trigger interval
+
+_new_batch, _new_source, _new_stage = maker(Batch), maker(Source), maker(Stage)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +54,7 @@ class _Open:
         """That a stage reads."""
         if stage.source is not None:
             return self.rows[stage.source]
-        return sum(self.written[name] for name in stage.upstream)
+        return sum([self.written[name] for name in stage.upstream])
 
 
 class SimulatedQuery:
@@ -207,7 +210,7 @@ class SimulatedQuery:
         """As Spark's REST interface tells of it."""
         records, reads = batch.records(stage), stage.source is not None
         executor, busy = self._pool.profile, sum(run.seconds)
-        return Stage(
+        return _new_stage(
             id=run.stage,
             run_id=self.profile.name,
             batch=self._id,
@@ -243,13 +246,13 @@ class SimulatedQuery:
     def _batch(self, batch: _Open) -> Batch:
         """As the progress of the query tells of it."""
         sources = tuple(
-            Source(rows=rows, available=has, taken=taken, name=name)
+            _new_source(rows=rows, available=has, taken=taken, name=name)
             for (name, rows), has, taken in zip(
                 batch.rows.items(), batch.available, self.taken, strict=True
             )
         )
         states = [(s.state, self.state[s.name]) for s in self.profile.stages if s.state]
-        return Batch(
+        return _new_batch(
             query=self.profile.name,
             run_id=self.profile.name,
             id=self._id,
