@@ -53,12 +53,13 @@ class EventQueue:
 
     def _next(self, last: Moment) -> bool:
         """Let the next event happen, or some tasks, if it is due before a moment."""
-        event = self._queue[0][:2] if self._queue else last
-        first = min(event, last)
+        first = last
+        if self._queue and self._queue[0] < last:
+            first = self._queue[0][:2]
         if self.tasks is not None and self.tasks.due < first:
             self.tasks.run(first)
             return True
-        if event >= last:
+        if first is last:
             return False
         self.now, _, action, args = heapq.heappop(self._queue)
         action(*args)

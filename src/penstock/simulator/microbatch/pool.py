@@ -104,7 +104,8 @@ class Pool:
 
     ``total`` that Spark keeps up: it replaces those that are missing · ``alive`` by number,
     ``gone`` in the order they went · ``starting`` those asked for that have not registered ·
-    ``tables`` of what they do · ``due`` when the next task ends.
+    ``tables`` of what they do · ``running_tasks``, ``waiting_tasks`` of all stages · ``due`` when
+    the next task ends.
     """
 
     def __init__(
@@ -117,6 +118,7 @@ class Pool:
         self.starting = 0
         self.tables = tasks.tables(profile)
         self.due: Moment = NEVER
+        self.running_tasks = self.waiting_tasks = 0
         self._events = events
         self._events.tasks = self
         self._count = 0
@@ -127,16 +129,6 @@ class Pool:
         self._leaves = draws.Delays(seed, draws.LEAVES, profile.noise)
         for _ in range(size):
             self._register(self._new(cold=False))
-
-    @property
-    def running_tasks(self) -> int:
-        """Of all stages."""
-        return int(self.tables.totals[tasks.AT_WORK])
-
-    @property
-    def waiting_tasks(self) -> int:
-        """Of all stages."""
-        return int(self.tables.totals[tasks.WAITING])
 
     @property
     def backlog_since(self) -> float | None:
@@ -197,9 +189,11 @@ class Pool:
             run.done(run)
 
     def _look_ahead(self) -> None:
+        """After every change of the tables."""
         t = self.tables
-        first = t.running[t.order[0]]
-        self.due = (first[tasks.END], first[tasks.TURN]) if self.running_tasks else NEVER
+        self.running_tasks, self.waiting_tasks, *_ = t.totals.tolist()
+        end, turn, *_ = t.running[t.order[0]].tolist()
+        self.due = (end, turn) if self.running_tasks else NEVER
 
     def _new(self, *, cold: bool) -> SimulatedExecutor:
         number = self._count
