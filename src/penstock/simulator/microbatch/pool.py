@@ -172,13 +172,16 @@ class Pool:
             self._waits_since = self._events.now
         order = self._places.permutation(int(tables.totals[tasks.OPEN]))
         self._events.turn = tasks.deal(row, order, self._events.now, self._events.turn, tables)
-        self._look_ahead()
+        self._note()
 
     def run(self, until: Moment) -> None:
         """Let tasks end that are due before a moment; no further than the end of a stage."""
         events = self._events
-        events.turn, row, number, events.now = tasks.run(*until, events.turn, self.tables)
-        self._look_ahead()
+        time, turn = until
+        events.turn, row, number, events.now = tasks.run(
+            time, float(turn), events.turn, self.tables
+        )
+        self._note()
         if number != tasks.NONE:
             self._send_off(self.alive[number])
         if row != tasks.NONE:
@@ -188,8 +191,8 @@ class Pool:
             run.places = self.tables.places[row, :count].tolist()
             run.done(run)
 
-    def _look_ahead(self) -> None:
-        """After every change of the tables."""
+    def _note(self) -> None:
+        """Read the tables after every change: the next end of a task, and how many there are."""
         t = self.tables
         self.running_tasks, self.waiting_tasks, *_ = t.totals.tolist()
         end, turn, *_ = t.running[t.order[0]].tolist()
@@ -213,7 +216,7 @@ class Pool:
         self.tables = tasks.grown(self.tables, cores=self.profile.cores * len(self.alive))
         self.tables.state[host.number, tasks.IDLE] = host.added
         self._events.turn = tasks.feed(host.number, host.added, self._events.turn, self.tables)
-        self._look_ahead()
+        self._note()
 
     def _send_off(self, host: SimulatedExecutor) -> None:
         delay = self.profile.leave * self._leaves.next()

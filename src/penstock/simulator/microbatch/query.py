@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from penstock.simulator.microbatch.profile import QueryProfile, StageProfile, St
 IDLE_EVERY = 10.0  # seconds between two reports that there is nothing to do, Spark's own
 POLL = 0.01  # seconds between two looks for data of a query without a trigger interval
 
+NOTHING: Mapping[str, Any] = {}  # one for the hundred thousands of batches of a week
 _new_batch, _new_source, _new_stage = maker(Batch), maker(Source), maker(Stage)
 
 
@@ -104,6 +106,7 @@ class SimulatedQuery:
         self._read_by = {
             s.name: [t for t in profile.stages if s.name in t.upstream] for s in profile.stages
         }
+        self._operators = tuple(s.state.operator for s in profile.stages if s.state)
         self._open: _Open | None = None
         self._closing = False
         self._committed = 0.0
@@ -246,7 +249,7 @@ class SimulatedQuery:
     def _batch(self, batch: _Open) -> Batch:
         """As the progress of the query tells of it."""
         sources = tuple(
-            _new_source(rows=rows, available=has, taken=taken, name=name)
+            _new_source(rows=rows, available=has, taken=taken, name=name, waiting=NOTHING)
             for (name, rows), has, taken in zip(
                 batch.rows.items(), batch.available, self.taken, strict=True
             )
@@ -262,10 +265,11 @@ class SimulatedQuery:
             available=sum(batch.available),
             taken=sum(self.taken),
             sources=sources,
-            state=tuple(state.operator for state, _ in states),
+            state=self._operators,
             state_rows=round(sum(rows for _, rows in states)),
             state_bytes=round(sum(state.bytes_per_row * rows for state, rows in states)),
             written=sum(n for name, n in batch.written.items() if not self._read_by[name]),
+            phases=NOTHING,
         )
 
     def _keep(self, batch: Batch) -> None:
