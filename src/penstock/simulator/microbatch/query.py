@@ -7,11 +7,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from penstock.batches.stages import KEPT_BATCHES, StageLog
 from penstock.batches.values import Batch, Source, Stage
+from penstock.core.quick import maker
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.draws import Floats
@@ -21,6 +23,9 @@ from penstock.simulator.microbatch.profile import QueryProfile, StageProfile, St
 
 IDLE_EVERY = 10.0  # seconds between two reports that there is nothing to do, Spark's own
 POLL = 0.01  # seconds between two looks for data of a query without a trigger interval
+
+NOTHING: Mapping[str, Any] = {}  # one for the hundred thousands of batches of a week
+_new_batch, _new_source, _new_stage = maker(Batch), maker(Source), maker(Stage)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +56,7 @@ class _Open:
         """That a stage reads."""
         if stage.source is not None:
             return self.rows[stage.source]
-        return sum(self.written[name] for name in stage.upstream)
+        return sum([self.written[name] for name in stage.upstream])
 
 
 class SimulatedQuery:
@@ -101,6 +106,7 @@ class SimulatedQuery:
         self._read_by = {
             s.name: [t for t in profile.stages if s.name in t.upstream] for s in profile.stages
         }
+        self._operators = tuple(s.state.operator for s in profile.stages if s.state)
         self._open: _Open | None = None
         self._closing = False
         self._committed = 0.0
@@ -184,7 +190,7 @@ class SimulatedQuery:
             StageRun(
                 job=batch.job,
                 stage=next(self._numbers.stages),
-                seconds=(costs / self._pool.profile.share).tolist(),
+                seconds=costs / self._pool.profile.share,
                 writes=bool(self._read_by[stage.name]),
                 done=lambda run: self._stage_ended(batch, stage, run, begun),
             )
@@ -194,7 +200,7 @@ class SimulatedQuery:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
-        batch.tasks[run.stage] = run.seconds
+        batch.tasks[run.stage] = list(run.seconds)
         self._log.add([self._stage(batch, stage, run, begun)])
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
@@ -207,7 +213,7 @@ class SimulatedQuery:
         """As Spark's REST interface tells of it."""
         records, reads = batch.records(stage), stage.source is not None
         executor, busy = self._pool.profile, sum(run.seconds)
-        return Stage(
+        return _new_stage(
             id=run.stage,
             run_id=self.profile.name,
             batch=self._id,
@@ -243,13 +249,13 @@ class SimulatedQuery:
     def _batch(self, batch: _Open) -> Batch:
         """As the progress of the query tells of it."""
         sources = tuple(
-            Source(rows=rows, available=has, taken=taken, name=name)
+            _new_source(rows=rows, available=has, taken=taken, name=name, waiting=NOTHING)
             for (name, rows), has, taken in zip(
                 batch.rows.items(), batch.available, self.taken, strict=True
             )
         )
         states = [(s.state, self.state[s.name]) for s in self.profile.stages if s.state]
-        return Batch(
+        return _new_batch(
             query=self.profile.name,
             run_id=self.profile.name,
             id=self._id,
@@ -259,10 +265,11 @@ class SimulatedQuery:
             available=sum(batch.available),
             taken=sum(self.taken),
             sources=sources,
-            state=tuple(state.operator for state, _ in states),
+            state=self._operators,
             state_rows=round(sum(rows for _, rows in states)),
             state_bytes=round(sum(state.bytes_per_row * rows for state, rows in states)),
             written=sum(n for name, n in batch.written.items() if not self._read_by[name]),
+            phases=NOTHING,
         )
 
     def _keep(self, batch: Batch) -> None:
