@@ -14,7 +14,7 @@ from penstock.batches.values import Batch, Stage
 from penstock.core.guards import Guards
 from penstock.core.loop import Loop
 from penstock.history.journal import Header, Journal
-from penstock.policies import DS2
+from penstock.policies import create
 from penstock.simulator.microbatch import Profile
 from penstock.workloads.patterns import Pattern
 from tests.fakes.profile_experiments import Laboratory
@@ -34,9 +34,16 @@ class WrittenDown:
 
 
 def write_down(
-    folder: Path, profile: Profile, load: Pattern, *, seconds: float, start: int, seed: int
+    folder: Path,
+    profile: Profile,
+    load: Pattern,
+    *,
+    seconds: float,
+    start: int,
+    seed: int,
+    policy: str = "ds2",
 ) -> WrittenDown:
-    """Run the only query of a profile under DS2 and write down what happens, both ways."""
+    """Run the only query of a profile under a policy and write down what happens, both ways."""
     (query,) = profile.queries
     lab = Laboratory(
         profile, {query.sources[0].name: load}, seconds=seconds, start=start, seed=seed
@@ -46,16 +53,16 @@ def write_down(
 
     def kept(some: Sequence[Stage]) -> None:
         add(some)
-        for stage in some:
+        for stage in (s for s in some if s.done):
             assert stage.batch is not None
             stages[stage.batch].append(stage)
 
     lab.engine._stages.add = kept  # type: ignore[method-assign, assignment]
-    policy, guards = DS2(), Guards(maximum=8)
+    own, guards = create(policy), Guards(maximum=8)
     journal = folder / "decisions.jsonl"
-    header = Header(policy="ds2", guards=guards, mode="act", period=15.0)
+    header = Header(policy=policy, guards=guards, mode="act", period=15.0)
     with Journal(journal, header) as written:
-        loop = Loop(lab.engine, policy, guards, mode="act", record=written.record)
+        loop = Loop(lab.engine, own, guards, mode="act", record=written.record)
         loop.run(period=15.0, ticks=int(seconds / 15.0))
     lab.engine.finish()
     record = lab.engine.record()

@@ -10,18 +10,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from penstock.batches.running import BATCH_TIME, Underway
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.core.codec import to_json
 from penstock.core.errors import NotReady
 from penstock.core.model import Change, Snapshot
 from penstock.simulator.microbatch import MicroBatchEngine, Profile
+from penstock.simulator.microbatch.query import SimulatedQuery
 from penstock.spark.engine import SparkEngine
 from penstock.spark.read.rest import Rest
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
@@ -48,6 +51,20 @@ class Telling:
         self.told = {query.name: 0 for query in simulated.profile.queries}
         self.listener: Any = None
 
+    @property
+    def without_trigger(self) -> list[SimulatedQuery]:
+        """The queries of which both engines also tell what they are at."""
+        return [q for q in self.simulated._queries if not q.profile.trigger]
+
+    def underway(self, *_: Any) -> dict[str, Underway]:
+        """What a query is at, as a real one tells by its Java object."""
+        found = {}
+        for query in self.without_trigger:
+            at = query.underway(BATCH_TIME)
+            batch = None if at.batch is None else replace(at.batch, start=START + at.batch.start)
+            found[query.profile.name] = replace(at, batch=batch)
+        return found
+
     def addListener(self, listener: Any) -> None:  # noqa: N802
         self.listener = listener
 
@@ -57,6 +74,11 @@ class Telling:
     def tell(self) -> None:
         """All that happened since the last time."""
         record = self.simulated.record()
+        for query in self.without_trigger:
+            query.tell_running()
+            for some in self.simulated._stages.of(query.profile.name).values():
+                for stage in (s for s in some if not s.done):
+                    self.driver.stages[stage.id] = running_document(stage)
         self.driver.executors = [executor_document(e) for e in record.executors]
         for by_batch in record.stages.values():
             for stage in (s for stages in by_batch.values() for s in stages):
@@ -110,6 +132,13 @@ def stage_document(s: Stage) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def running_document(s: Stage) -> dict[str, Any]:
+    document = stage_document(replace(s, ended=s.submitted))
+    return document | {
+        "status": "ACTIVE", "numCompleteTasks": s.completed, "numActiveTasks": s.active
+    }  # fmt: skip
+
+
 def clock(seconds: float | None) -> str:
     """A moment of the simulation as Spark writes it, to the millisecond."""
     assert seconds is not None
@@ -139,7 +168,10 @@ def both(
     try:
         simulated = MicroBatchEngine(profile, loads, seconds=600.0, start=start, seed=seed)
         telling = Telling(simulated, driver)
-        with patch.object(time, "time", lambda: START + simulated.now):
+        with (
+            patch.object(time, "time", lambda: START + simulated.now),
+            patch("penstock.spark.engine.underway_of", telling.underway),
+        ):
             spark = SparkEngine(telling, window=15.0, status=Rest(driver.url, "app-1"))
             spark.attach()
             telling.tell()

@@ -54,7 +54,7 @@ class ProofCommand:
 
 
 def _faults_settings(query: str, seconds: float) -> dict[str, Any]:
-    names = tuple(name.strip() for name in query.split(",") if name.strip())
+    names = _names(query)
     queries = _proof("faults").NAMES if names == ("all",) else names
     return {"queries": queries, "seconds": seconds}
 
@@ -64,8 +64,25 @@ def _soak_settings(hours: float, minutes: float | None) -> dict[str, Any]:
 
 
 def _examples_settings(only: str, **given: Any) -> dict[str, Any]:
-    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    names = _names(only)
     return {**given, **({} if names == ("all",) else {"only": names})}
+
+
+def _replay_settings(policies: str, **given: Any) -> dict[str, Any]:
+    return {**given, "policies": _names(policies)}
+
+
+def _names(given: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def _done(what: str) -> Option:
+    return Option(
+        kind=str | None,
+        default=None,
+        help=f"Folder of an earlier run, whose finished {what} count.",
+        show_default="–",
+    )
 
 
 PROOFS: Mapping[str, ProofCommand] = {
@@ -166,15 +183,31 @@ PROOFS: Mapping[str, ProofCommand] = {
             "period": Option(default=10.0, help="Seconds between decisions."),
             "busy": Option(default=120.0, help="Seconds of the high load."),
             "executors": Option(kind=int, default=4, help="Most executors."),
-            "done": Option(
-                kind=str | None,
-                default=None,
-                help="Folder of an earlier run, whose finished examples count.",
-                show_default="–",
-            ),
+            "done": _done("examples"),
         },
         quick={"calm": 40.0, "settle": 60.0, "busy": 60.0, "after": 120.0},
         settings=_examples_settings,
+        in_all=False,
+    ),
+    "replay": ProofCommand(
+        help="Record one of Spark's examples, foretell it under other policies, and run those.",
+        options={
+            "only": Option(
+                kind=str, default="windowed", help="One of windowed sessions sessionization kafka."
+            ),
+            "policy": Option(kind=str, default="ds2", help="Acts in the recorded run."),
+            "policies": Option(
+                kind=str, default="hpa-cpu,dhalion", help="Foretold and really run, by comma."
+            ),
+            "seconds": Option(default=600.0, help="Of the load of each run."),
+            "repeats": Option(kind=int, default=3, help="Real runs of each policy."),
+            "seeds": Option(kind=int, default=5, help="Of what is foretold of each real run."),
+            "period": Option(default=10.0, help="Seconds between decisions."),
+            "executors": Option(kind=int, default=4, help="Most executors."),
+            "done": _done("runs"),
+        },
+        quick={"seconds": 240.0, "repeats": 1, "seeds": 2},
+        settings=_replay_settings,
         in_all=False,
     ),
     "soak": ProofCommand(
@@ -236,7 +269,7 @@ def everything(
     no_save: NoSave = False,
     as_json: AsJson = False,
 ) -> None:
-    """All but bottleneck, bursts, agents, examples and the soak, one after the other."""
+    """All but bottleneck, bursts, agents, examples, replay and the soak, one after the other."""
     _run([_work(name, quick) for name in ALL], out, no_save, as_json)
 
 
@@ -316,7 +349,7 @@ def _folder(name: str, spec: Any, out: Path, no_save: bool) -> Iterator[Path]:
 
 
 def _show(proof: Proof, folder: Path | None) -> None:
-    from penstock.lab.proofs.tables import checks_table, details_table
+    from penstock.lab.proofs.tables import checks_table, details_table, rows_table
 
     screen = output.console()
     screen.print()
@@ -324,6 +357,9 @@ def _show(proof: Proof, folder: Path | None) -> None:
     if proof.details:
         screen.print()
         screen.print(details_table(proof))
+    for title, rows in proof.tables.items():
+        screen.print()
+        screen.print(rows_table(title, rows))
     screen.print()
     for note in proof.notes:
         screen.print(note, style="dim")

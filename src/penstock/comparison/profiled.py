@@ -6,6 +6,7 @@ on Spark. What the profile does not know well may be drawn anew for every seed.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from penstock.batches.running import BATCH_TIME
 from penstock.batches.snapshot import POOL
 from penstock.comparison import oracle
 from penstock.comparison.batch_series import Observed, RealTime, series_of, together
@@ -45,6 +47,15 @@ COVERED = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What a run did in every second, when it acted, and what the policy kept of itself."""
+
+    series: Series
+    actions: Actions
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileCell(Cell):
     """A policy on a measured application; ``query`` is how that is called.
 
@@ -52,6 +63,7 @@ class ProfileCell(Cell):
     shares: of the load, by source; the same for each if left out
     columns: of the file of a trace, by source, where each source has a load of its own
     uncertain: whether every seed draws what the profile does not know well
+    batch_time: seconds that a batch may take of a query without a trigger
     """
 
     ENGINE: ClassVar[str] = "micro-batch"
@@ -60,9 +72,12 @@ class ProfileCell(Cell):
     shares: Mapping[str, float] = field(default_factory=dict, hash=False)
     columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     uncertain: bool = False
+    batch_time: float = BATCH_TIME
 
     def __post_init__(self) -> None:
         Cell.__post_init__(self)
+        if not (math.isfinite(self.batch_time) and self.batch_time > 0):
+            raise InputError(f"batch_time = {self.batch_time} must be a finite number above 0")
         for what, given in (("shares", self.shares), ("columns", self.columns)):
             for name in given:
                 if name not in self.application.sources:
@@ -144,6 +159,10 @@ class ProfileCell(Cell):
 
     def run(self, seed: int, *, journal: Path | None = None, trace: bool = False) -> CellRun:
         """Run it once: what it scored; see ``Cell.run``."""
+        return self._scored(self.played(seed, journal=journal), seed, trace=trace)
+
+    def played(self, seed: int, *, journal: Path | None = None) -> Played:
+        """Run it once: every second of it."""
         profile = drawn(self.application, seed) if self.uncertain else self.application
         policy, loads = self.create_policy(), self.loads(seed)
         engine = MicroBatchEngine(
@@ -152,6 +171,7 @@ class ProfileCell(Cell):
             seconds=self.seconds,
             start=self.start_sizes()[POOL],
             window=self.period,
+            batch_time=self.batch_time,
             seed=seed,
             limits=(1, self.guards.maximum),
             allocation=policy if isinstance(policy, DynamicAllocation) else None,
@@ -191,17 +211,10 @@ class ProfileCell(Cell):
             ]
         )
         figures = figures_of(policy, loop.state.memory)
-        return self._scored(series, seed, recording.actions, figures, trace=trace)
+        return Played(series=series, actions=recording.actions, figures=figures)
 
-    def _scored(
-        self,
-        series: Series,
-        seed: int,
-        actions: Actions,
-        figures: Mapping[str, float],
-        *,
-        trace: bool,
-    ) -> CellRun:
+    def _scored(self, done: Played, seed: int, *, trace: bool) -> CellRun:
+        series, actions = done.series, done.actions
         if self.allocated:
             actions = _actions_of(series.slots[POOL])
         rates, behind = offered_rates(self, seed)
@@ -214,7 +227,7 @@ class ProfileCell(Cell):
             actions,
             drain=left / max(capacity.at(int(series.slots[POOL][-1])), 1e-9),
             slo=self.slo,
-            figures=figures,
+            figures=done.figures,
         )
         scores |= oracle.late_scores(demand, {POOL: capacity.fewest(behind)})
         scores["expired"] = None

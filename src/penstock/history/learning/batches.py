@@ -28,6 +28,12 @@ def lined_up(experiments: Sequence[Experiment], name: str, notes: Notes) -> Line
         found = line_up(experiments, lenient=True)
         complete = sum(row.batch.rows > 0 for row in found.rows)
         if found.incomplete <= TOO_MANY * (complete + found.incomplete):
+            if found.few:
+                notes.add(
+                    f"only {len(found.settled)} batches ran: all numbers are rough. A longer "
+                    "recording tells more",
+                    name,
+                )
             if found.restless:
                 notes.add(
                     "executors came and went all the time: batches count that met some coming, "

@@ -15,6 +15,7 @@ from penstock.history.profiling.experiment import Detail, Experiment
 
 COLD = 10.0  # seconds of work after which a new executor counts as warm
 LEAST_BATCHES = 12  # settled ones, to make a profile of
+FEW_BATCHES = 5  # with data, to make one of a recording: batches of jobs as they are may take long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,11 @@ class Lineup:
     restless: bool = False
 
     @property
+    def few(self) -> bool:
+        """Whether it has fewer batches than a profile that is to be trusted takes."""
+        return len(self.settled) < LEAST_BATCHES
+
+    @property
     def settled(self) -> list[LinedUpBatch]:
         """Batches on warm executors that stayed, with data."""
         return [r for r in self.rows if r.settled and r.batch.rows]
@@ -111,13 +117,16 @@ def line_up(experiments: Sequence[Experiment], *, lenient: bool = False) -> Line
         rows=tuple(rows),
         incomplete=max(0, wanted - sum(r.batch.rows > 0 for r in rows)),
     )
-    if lenient and len(lineup.settled) < LEAST_BATCHES:
+    if lenient and lineup.few:
         restless = tuple(replace(row, settled=True) for row in lineup.rows)
         lineup = replace(lineup, rows=restless, restless=True)
-    if len(lineup.settled) < LEAST_BATCHES:
+    least, which = LEAST_BATCHES, " on warm executors that stayed"
+    if lenient:
+        least, which = FEW_BATCHES, ""
+    if len(lineup.settled) < least:
         raise InputError(
-            f"{len(lineup.settled)} batches with data ran on warm executors that stayed; at least "
-            f"{LEAST_BATCHES} are needed to make a profile. Let the query run for longer"
+            f"{len(lineup.settled)} batches with data ran{which}; at least {least} are needed to "
+            "make a profile. Let the query run for longer"
         )
     return lineup
 

@@ -81,6 +81,32 @@ BY_NAME: Mapping[str, Example] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Who sizes an example, and on what.
+
+    policy: that acts · period: seconds between its decisions · executors: most of them, each with
+    ``cpu_share`` of a core
+    """
+
+    policy: str = "ds2"
+    period: float = 10.0
+    executors: int = 4
+    cpu_share: float = 0.4
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.period <= 60:
+            raise InputError(f"--period {self.period:g} must lie between 2 and 60 seconds")
+        if not 2 <= self.executors <= 64:
+            raise InputError(f"--executors {self.executors} must lie between 2 and 64")
+
+
+def check_example(name: str) -> None:
+    """Refuse an example that is not known."""
+    if name not in BY_NAME:
+        raise InputError(f"unknown example {name!r}; there are {', '.join(BY_NAME)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExamplesSettings:
     """What is run and for how long; seconds.
 
@@ -102,16 +128,16 @@ class ExamplesSettings:
 
     def __post_init__(self) -> None:
         for name in self.only:
-            if name not in BY_NAME:
-                raise InputError(f"unknown example {name!r}; there are {', '.join(BY_NAME)}")
+            check_example(name)
         if not self.only:
             raise InputError("--only names none")
-        if not 2 <= self.period <= 60:
-            raise InputError(f"--period {self.period:g} must lie between 2 and 60 seconds")
-        if not 3 * self.period <= self.busy <= 3600:
+        if not 3 * self.setting.period <= self.busy <= 3600:
             raise InputError(f"--busy {self.busy:g} must lie between 3 periods and 3600 seconds")
-        if not 2 <= self.executors <= 64:
-            raise InputError(f"--executors {self.executors} must lie between 2 and 64")
+
+    @property
+    def setting(self) -> Setting:
+        """How each of them is run."""
+        return Setting(period=self.period, executors=self.executors, cpu_share=self.cpu_share)
 
 
 def script_of(example: Example) -> Path:
@@ -126,39 +152,22 @@ def script_of(example: Example) -> Path:
 
 def run(name: str, spec: ExamplesSettings, *, folder: Path, say: Say) -> ExampleCourse:
     """Play the load to one example; its journal, its output and its event log are in ``folder``."""
-    example = BY_NAME[name]
-    script = script_of(example)
-    lines = lines_of(example.vocabulary, example.words, SEED)
-    events = folder / "events"
-    events.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        feed, arguments, conf = _fed(example, lines, stack, say)
-        child = stack.enter_context(_running(script, arguments, conf, spec, folder, events))
-        play = _Play(name, child, folder, feed, say)
-        if isinstance(feed, KafkaFeed):
-            # Without a starting offset the query begins at what is newest when it starts.
-            play.until("the query has begun", lambda: _begun(events), START_SECONDS)
-            feed.may_begin.set()
-        play.until("the first line was fed", lambda: feed.begun, START_SECONDS)
-        say(f"{name}: {feed.rate:,.0f} lines/s")
+    low = BY_NAME[name].low
+    with playing(name, spec.setting, folder=folder, say=say) as play:
         begun = time.time()
         play.until("the first decision", lambda: bool(play.looks()), spec.settle + spec.calm)
         play.wait(
             lambda: time.time() > begun + spec.calm and _at_rest(play.looks(), spec),
             spec.settle,
         )
-        rise = time.time()
-        feed.rate = TIMES * example.low
-        say(f"{name}: {feed.rate:,.0f} lines/s, {_size(play.looks())} executors")
+        rise = play.load(TIMES * low)
         play.wait(lambda: False, spec.busy)
-        fall = time.time()
-        feed.rate = example.low
-        say(f"{name}: {feed.rate:,.0f} lines/s, {_size(play.looks())} executors")
+        fall = play.load(low)
         play.wait(lambda: _is_down(play.looks(), rise), spec.after)
         end = time.time()
         looks = play.looks()
-        counts = thinned(feed.counts)
-    log = EventLog.read(events)
+        counts = thinned(play.feed.counts)
+    log = EventLog.read(events_of(folder))
     return ExampleCourse(
         name=name,
         period=spec.period,
@@ -166,14 +175,35 @@ def run(name: str, spec: ExamplesSettings, *, folder: Path, say: Say) -> Example
         rise=rise,
         fall=fall,
         end=end,
-        low=example.low,
-        high=TIMES * example.low,
+        low=low,
+        high=TIMES * low,
         counts=counts,
         batches=log.batches,
         joined=log.joined,
         left=log.left,
         looks=looks,
     )
+
+
+@contextmanager
+def playing(name: str, setting: Setting, *, folder: Path, say: Say) -> Iterator[Play]:
+    """An example that runs, has been fed its first line, and is fed at the low rate."""
+    example = BY_NAME[name]
+    script = script_of(example)
+    lines = lines_of(example.vocabulary, example.words, SEED)
+    events = events_of(folder)
+    events.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        feed, arguments, conf = _fed(example, lines, stack, say)
+        child = stack.enter_context(_running(script, arguments, conf, setting, folder))
+        play = Play(name, child, folder, feed, say)
+        if isinstance(feed, KafkaFeed):
+            # Without a starting offset the query begins at what is newest when it starts.
+            play.until("the query has begun", lambda: _begun(events), START_SECONDS)
+            feed.may_begin.set()
+        play.until("the first line was fed", lambda: feed.begun, START_SECONDS)
+        say(f"{name}: {feed.rate:,.0f} lines/s")
+        yield play
 
 
 def _fed(
@@ -197,23 +227,23 @@ def _running(
     script: Path,
     arguments: list[str],
     conf: Mapping[str, str],
-    spec: ExamplesSettings,
+    setting: Setting,
     folder: Path,
-    events: Path,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """``penstock run`` as anyone would start it, with Spark's event log, and batches of 30 s."""
     settings = {
         **conf,
         "spark.penstock.batch_time": f"{BATCH_TIME:g}s",
         "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": events.absolute().as_uri(),
+        "spark.eventLog.dir": events_of(folder).absolute().as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
     }
     command = [
         *(sys.executable, "-m", "penstock", "run", str(script)),
-        *("--local-cluster", str(spec.executors), "--cpu-share", f"{spec.cpu_share:g}"),
-        *("--policy", "ds2", "--mode", "act", "--period", f"{spec.period:g}", "--cool-down", "0"),
+        *("--local-cluster", str(setting.executors), "--cpu-share", f"{setting.cpu_share:g}"),
+        *("--policy", setting.policy, "--mode", "act", "--period", f"{setting.period:g}"),
+        *("--cool-down", "0"),
         *("--journal", str(journal_of(folder).absolute())),
         *(word for item in settings.items() for word in ("--conf", "=".join(item))),
         *("--", *arguments),
@@ -232,17 +262,30 @@ def journal_of(folder: Path) -> Path:
     return folder / "decisions.jsonl"
 
 
-class _Play:
-    """Waits for things to happen while an example runs."""
+def events_of(folder: Path) -> Path:
+    """The folder of Spark's event log."""
+    return folder / "events"
+
+
+class Play:
+    """Changes the load of an example that runs, and waits for things to happen."""
 
     def __init__(
         self, name: str, child: subprocess.Popen[bytes], folder: Path, feed: Feed, say: Say
     ) -> None:
         self._name, self._child, self._folder = name, child, folder
-        self._feed, self._say = feed, say
+        self.feed, self._say = feed, say
         self._asked = 0
 
+    def load(self, rate: float) -> float:
+        """Feed so many lines/s from now on; when that is."""
+        self.feed.rate = rate
+        moment = time.time()
+        self._say(f"{self._name}: {rate:,.0f} lines/s, {_size(self.looks())} executors")
+        return moment
+
     def looks(self) -> tuple[Look, ...]:
+        """What Penstock has seen so far; actions are told as they come."""
         try:
             _, entries = journal.read(journal_of(self._folder))
         except InputError:  # not there yet
@@ -270,6 +313,7 @@ class _Play:
         return False
 
     def until(self, what: str, holds: Callable[[], bool], seconds: float) -> None:
+        """The same for what has to come true."""
         if not self.wait(holds, seconds):
             log = self._folder / "output.log"
             raise EngineError(f"{self._name}: not within {seconds:g} s: {what}\n{tail(log)}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,15 +58,17 @@ class Check:
 class Proof:
     """The result of one proof.
 
-    ``details`` has one row per action, fault, pair or sample, all with the same keys;
-    ``notes`` say what a reader has to know to judge the figures; ``interrupted`` that it was
-    ended early by Ctrl-C.
+    details: one row per action, fault, pair or sample, all with the same keys
+    tables: further ones, by their titles
+    notes: what a reader has to know to judge the figures
+    interrupted: whether it was ended early by Ctrl-C
     """
 
     name: str
     title: str
     checks: tuple[Check, ...]
     details: tuple[Mapping[str, Any], ...] = ()
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     interrupted: bool = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -35,12 +36,17 @@ def checks_table(proof: Proof) -> Table:
 
 def details_table(proof: Proof) -> Table:
     """One row per action, fault or pair."""
-    table = plain_table()
-    names = list(proof.details[0])
+    return rows_table("", proof.details)
+
+
+def rows_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Rows that all have the same keys."""
+    table = plain_table(title)
+    names = list(rows[0])
     for name in names:
-        numeric = any(isinstance(row[name], int | float) for row in proof.details)
+        numeric = any(isinstance(row[name], int | float) for row in rows)
         table.add_column(name, justify="right" if numeric else "left")
-    for row in proof.details:
+    for row in rows:
         table.add_row(*(Text(_cell(row[name])) for name in names))
     return table
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Reversible
 from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, join_time, victims
 from penstock.batches.batch_cost import HISTORY
 from penstock.batches.partitions import MOST_TASKS, PartitionLog
+from penstock.batches.running import BATCH_TIME, NewestLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
-from penstock.batches.values import Admission, Batch, Executor, Stage, Task
+from penstock.batches.values import Batch, Executor, Stage, Task
 from penstock.batches.warmth import WARM_AFTER, Warmth
 from penstock.batches.window import told_of, windows_of
 from penstock.core.errors import EngineError, InputError, unknown
@@ -20,8 +21,8 @@ from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.dra import Allocator
 from penstock.simulator.microbatch.event_queue import EventQueue
 from penstock.simulator.microbatch.pool import Pool, SimulatedExecutor
-from penstock.simulator.microbatch.profile import Profile, QueryProfile
-from penstock.simulator.microbatch.query import Numbers, SimulatedQuery
+from penstock.simulator.microbatch.profile import Profile
+from penstock.simulator.microbatch.query import Numbers, SimulatedQuery, limits_of
 from penstock.simulator.microbatch.record import ApplicationRecord
 from penstock.workloads.patterns import Pattern
 
@@ -35,7 +36,8 @@ class MicroBatchEngine:
 
     ``loads`` what each source is offered, by its name, or one pattern for the only source ·
     ``start`` executors at the beginning, all warm · ``window`` seconds of finished batches that
-    an observation covers · ``limits`` fewest and most executors · ``allocation`` lets Spark's
+    an observation covers · ``batch_time`` seconds that a batch may take of a query without a
+    trigger · ``limits`` fewest and most executors · ``allocation`` lets Spark's
     dynamic allocation size the pool; nobody else may then.
 
     The same profile, loads, seed and calls give the same run. Time is in seconds from 0.
@@ -49,14 +51,24 @@ class MicroBatchEngine:
         seconds: float,
         start: int,
         window: float = 15.0,
+        batch_time: float = BATCH_TIME,
         seed: int = 0,
         limits: tuple[int, int] = (1, MOST_EXECUTORS),
         allocation: DynamicAllocation | None = None,
     ) -> None:
-        _check(seconds=seconds, window=window, seed=seed, start=start, limits=limits)
+        _check(
+            seconds=seconds,
+            window=window,
+            batch_time=batch_time,
+            seed=seed,
+            start=start,
+            limits=limits,
+        )
         self.profile = profile
         self.seconds = float(seconds)
         self._window = window
+        self._batch_time = batch_time
+        self._newest = NewestLog(window)
         self._limits = limits
         self._events = EventQueue()
         self._curves = _curves(profile, loads, self.seconds)
@@ -65,7 +77,7 @@ class MicroBatchEngine:
         self._actions = ActionLog(kept=10**9)
         self._partitions = PartitionLog()
         self._warmth = Warmth()
-        self._told = {q.name: (q.trigger, _limits(q)) for q in profile.queries}
+        self._told = {q.name: (q.trigger, limits_of(q)) for q in profile.queries}
         self._last: dict[int, tuple[float, float, float]] = {}
         numbers = Numbers()
         self._queries = [
@@ -103,9 +115,18 @@ class MicroBatchEngine:
         return {q.profile.name: q.waiting for q in self._queries}
 
     def observe(self) -> Snapshot:
-        """The last finished batches of all queries; ``NotReady`` before the first."""
+        """The last finished batches of all queries; ``NotReady`` before the first.
+
+        Of queries without a trigger also what they are at: they are busy all the time with any
+        number of executors, so that only ``batch_time`` tells how many they need.
+        """
         now = self.now
         self._track()
+        underway = {}
+        for query in self._queries:
+            if not query.profile.trigger:
+                underway[query.profile.name] = query.underway(self._batch_time)
+                query.tell_running()
         recent = {q.profile.name: q.recent for q in self._queries if q.recent}
         self._partitions.read(recent, self._stages, self.tasks)
         self._warmth.look(self._executors(since=now - LONGEST), now)
@@ -116,10 +137,12 @@ class MicroBatchEngine:
             now=now,
             window=self._window,
             cores=self.profile.executor.cores,
+            slots=len(self._pool.alive),
+            underway=self._newest.rated(underway, now),
             cold=self._warmth.cold_share,
         )
         return snapshot(
-            [told_of(w, *self._told[w.run_id]) for w in windows],
+            [w if w.run_id in underway else told_of(w, *self._told[w.run_id]) for w in windows],
             self._executors(since=min((w.start for w in windows), default=now)),
             now=now,
             slots=self._slots(),
@@ -187,11 +210,18 @@ class MicroBatchEngine:
         return ApplicationRecord(
             seconds=self.now,
             batches={q.profile.name: tuple(q.batches) for q in self._queries},
-            stages={q.profile.name: self._stages.of(q.profile.name) for q in self._queries},
+            stages={q.profile.name: self._ended_stages(q.profile.name) for q in self._queries},
             executors=tuple(self._executors(since=-1.0)),
             rescales=tuple(self._actions.past),
             releases=dict(self._curves),
         )
+
+    def _ended_stages(self, name: str) -> dict[int, list[Stage]]:
+        found = {
+            id: [stage for stage in some if stage.done]
+            for id, some in self._stages.of(name).items()
+        }
+        return {id: some for id, some in found.items() if some}
 
     def _batch_ended(self, batch: Batch) -> None:
         self._ended.append(batch)
@@ -267,14 +297,16 @@ def _all_new(batch: Batch, before: Batch) -> bool:
     return all((s.available or 0) <= (t.taken or 0) for s, t in both)
 
 
-def _limits(query: QueryProfile) -> tuple[Admission, ...]:
-    return tuple(Admission(rows=source.max_rows) for source in query.sources)
-
-
 def _check(
-    *, seconds: float, window: float, seed: int, start: int, limits: tuple[int, int]
+    *,
+    seconds: float,
+    window: float,
+    batch_time: float,
+    seed: int,
+    start: int,
+    limits: tuple[int, int],
 ) -> None:
-    for name, value in (("seconds", seconds), ("window", window)):
+    for name, value in (("seconds", seconds), ("window", window), ("batch_time", batch_time)):
         if not (math.isfinite(value) and value > 0):
             raise InputError(f"{name} = {value} must be a finite number above 0")
     if not (isinstance(seed, int) and seed >= 0):

@@ -30,7 +30,8 @@ class StageRun:
 
     ``job`` and ``stage`` its place in the queue · ``seconds`` of each task on a warm executor,
     replaced by what it took · ``writes`` whether its tasks leave a shuffle behind · ``done`` is
-    called when all tasks have ended · ``places`` the numbers of the executors that took them.
+    called when all tasks have ended · ``places`` the numbers of the executors that took them ·
+    ``row`` in the tables of the pool while they run.
     """
 
     job: int
@@ -39,6 +40,7 @@ class StageRun:
     writes: bool
     done: Callable[[StageRun], None]
     places: list[int] = field(default_factory=list)
+    row: int = tasks.NONE
 
 
 @dataclass(slots=True, eq=False)
@@ -164,6 +166,7 @@ class Pool:
         while row in self._runs:
             row += 1
         self._runs[row] = run
+        run.row = row
         count = len(run.seconds)
         self.tables = tables = tasks.grown(self.tables, stages=row + 1, tasks=count)
         tables.stages[row] = run.job, run.stage, count, 0, 0, run.writes
@@ -189,7 +192,15 @@ class Pool:
             count = len(run.seconds)
             run.seconds = self.tables.seconds[row, :count].tolist()
             run.places = self.tables.places[row, :count].tolist()
+            run.row = tasks.NONE
             run.done(run)
+
+    def progress(self, run: StageRun) -> tuple[int, int, list[float]]:
+        """How many tasks of a stage have begun and have ended, and the seconds of all."""
+        if run.row == tasks.NONE:
+            return len(run.seconds), len(run.seconds), list(run.seconds)
+        begun, ended = self.tables.stages[run.row, [tasks.BEGUN, tasks.ENDED]].tolist()
+        return begun, ended, self.tables.seconds[run.row, : len(run.seconds)].tolist()
 
     def _note(self) -> None:
         """Read the tables after every change: the next end of a task, and how many there are."""

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.batches.running import RunningBatch, Underway
 from penstock.batches.stages import KEPT_BATCHES, StageLog
-from penstock.batches.values import Batch, Source, Stage
+from penstock.batches.values import Admission, Batch, Source, Stage
 from penstock.core.quick import maker
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.curve import Curve
@@ -40,7 +41,8 @@ class Numbers:
 class _Open:
     """A batch under way: ``noise`` of its tasks by stage, ``slow`` of its driver time.
 
-    ``written`` records by stage that has ended, and what its ``tasks`` took by its number.
+    ``written`` records by stage that has ended, and what its ``tasks`` took by its number ·
+    ``runs`` of the stages that have begun and not ended, by name, and when they began.
     """
 
     start: float
@@ -51,6 +53,7 @@ class _Open:
     job: int = -1
     written: dict[str, int] = field(default_factory=dict)
     tasks: dict[int, list[float]] = field(default_factory=dict)
+    runs: dict[str, tuple[StageRun, float]] = field(default_factory=dict)
 
     def records(self, stage: StageProfile) -> int:
         """That a stage reads."""
@@ -125,6 +128,29 @@ class SimulatedQuery:
         now = self._events.now
         return sum(c.count(now) - t for c, t in zip(self._curves, self.taken, strict=True))
 
+    def underway(self, batch_time: float) -> Underway:
+        """What it is at, as Spark's driver tells; ``batch_time`` for a query without a trigger."""
+        now, name, batch = self._events.now, self.profile.name, self._open
+        return Underway(
+            query=name,
+            run_id=name,
+            batch=None
+            if batch is None
+            else RunningBatch(id=self._id, start=batch.start, sources=self._sources(batch)),
+            newest=tuple(curve.count(now) for curve in self._curves),
+            trigger=self.profile.trigger,
+            batch_time=batch_time,
+            limits=limits_of(self.profile),
+        )
+
+    def tell_running(self) -> None:
+        """Note how far the stages are that run."""
+        if self._open is not None:
+            for stage in self.profile.stages:
+                if stage.name in self._open.runs:
+                    run, begun = self._open.runs[stage.name]
+                    self._log.add([self._stage(self._open, stage, run, begun)])
+
     def close(self) -> None:
         """Plan no further batch."""
         self._closing = True
@@ -186,21 +212,22 @@ class SimulatedQuery:
             work += stage.state.per_row * self.state[stage.name]
         costs = (stage.fixed + work * self._shares[stage.name]) * batch.noise[stage.name]
         begun = self._events.now
-        self._pool.submit(
-            StageRun(
-                job=batch.job,
-                stage=next(self._numbers.stages),
-                seconds=costs / self._pool.profile.share,
-                writes=bool(self._read_by[stage.name]),
-                done=lambda run: self._stage_ended(batch, stage, run, begun),
-            )
+        run = StageRun(
+            job=batch.job,
+            stage=next(self._numbers.stages),
+            seconds=costs / self._pool.profile.share,
+            writes=bool(self._read_by[stage.name]),
+            done=lambda run: self._stage_ended(batch, stage, run, begun),
         )
+        batch.runs[stage.name] = run, begun
+        self._pool.submit(run)
 
     def _stage_ended(self, batch: _Open, stage: StageProfile, run: StageRun, begun: float) -> None:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
         batch.tasks[run.stage] = list(run.seconds)
+        del batch.runs[stage.name]
         self._log.add([self._stage(batch, stage, run, begun)])
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
@@ -210,23 +237,32 @@ class SimulatedQuery:
             self._events.at(commit, self._commit, batch)
 
     def _stage(self, batch: _Open, stage: StageProfile, run: StageRun, begun: float) -> Stage:
-        """As Spark's REST interface tells of it."""
-        records, reads = batch.records(stage), stage.source is not None
-        executor, busy = self._pool.profile, sum(run.seconds)
+        """As Spark tells of it: a task, what it read and wrote, counts when it has ended."""
+        begun_tasks, ended, seconds = self._pool.progress(run)
+        done = ended == len(seconds)
+        records = batch.records(stage)
+        if not done:
+            records = round(records * ended / len(seconds))
+        reads = stage.source is not None
+        # Tasks end about in the order in which they begin.
+        executor, busy = self._pool.profile, sum(seconds[:ended])
+        written = batch.written[stage.name] if done else round(stage.selectivity * records)
         return _new_stage(
             id=run.stage,
             run_id=self.profile.name,
             batch=self._id,
-            done=True,
+            done=done,
             tasks=stage.tasks,
             run_time=busy,
             cpu_time=busy * executor.share * executor.cpu_busy,
             fetch_wait=0.0,
             input_records=records if reads else 0,
             read_records=0 if reads else records,
-            write_records=batch.written[stage.name] if run.writes else 0,
+            write_records=written if run.writes else 0,
+            completed=0 if done else ended,
+            active=begun_tasks - ended,
             submitted=begun,
-            ended=self._events.now,
+            ended=self._events.now if done else None,
         )
 
     def _commit(self, batch: _Open) -> None:
@@ -248,12 +284,7 @@ class SimulatedQuery:
 
     def _batch(self, batch: _Open) -> Batch:
         """As the progress of the query tells of it."""
-        sources = tuple(
-            _new_source(rows=rows, available=has, taken=taken, name=name, waiting=NOTHING)
-            for (name, rows), has, taken in zip(
-                batch.rows.items(), batch.available, self.taken, strict=True
-            )
-        )
+        sources = self._sources(batch)
         states = [(s.state, self.state[s.name]) for s in self.profile.stages if s.state]
         return _new_batch(
             query=self.profile.name,
@@ -272,9 +303,23 @@ class SimulatedQuery:
             phases=NOTHING,
         )
 
+    def _sources(self, batch: _Open) -> tuple[Source, ...]:
+        """What it takes of each source."""
+        return tuple(
+            _new_source(rows=rows, available=has, taken=taken, name=name, waiting=NOTHING)
+            for (name, rows), has, taken in zip(
+                batch.rows.items(), batch.available, self.taken, strict=True
+            )
+        )
+
     def _keep(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.recent.append(batch)
+
+
+def limits_of(query: QueryProfile) -> tuple[Admission, ...]:
+    """What a batch takes of each source at most."""
+    return tuple(Admission(rows=source.max_rows) for source in query.sources)
 
 
 def grown(state: StateProfile, rows: float, added: float, seconds: float) -> float:

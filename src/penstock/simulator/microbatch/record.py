@@ -20,7 +20,7 @@ class ApplicationRecord:
 
     seconds: how long it ran
     batches: by query, oldest first, moments of idleness included
-    stages: by query and batch, of the last 500
+    stages: that have ended, by query and batch, of the last 500
     executors: with the moments at which they came and went
     rescales: every action that took effect
     releases: of each stream
