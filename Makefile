@@ -43,6 +43,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.install
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed spread
+	$(BIN)/python -m benchmarks.replay
 	$(BIN)/python -m benchmarks.mead
 	$(BIN)/python -m benchmarks.mead_exactness
 	$(BIN)/python -m benchmarks.geo

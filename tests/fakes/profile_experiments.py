@@ -14,7 +14,7 @@ from penstock.core.errors import NotReady
 from penstock.core.model import Change
 from penstock.history.profiling.experiment import Detail, Experiment
 from penstock.simulator.microbatch import MicroBatchEngine, Profile, QueryProfile
-from penstock.simulator.microbatch.pool import SimulatedExecutor, StageRun
+from penstock.simulator.microbatch.pool import StageRun
 from penstock.workloads.patterns import Constant, Pattern, Step
 
 END = 30.0  # seconds without data at the end of a run
@@ -38,14 +38,20 @@ class Laboratory:
         self._seats: dict[int, list[Seat]] = defaultdict(list)
         self._cpu: list[tuple[float, float]] = []
         pool = self.engine._pool
-        begin = pool._begin
+        submit = pool.submit
 
-        def watched(host: SimulatedExecutor, run: StageRun) -> None:
-            task = run.begun
-            begin(host, run)
-            self._seats[run.stage].append((task, str(host.number), run.seconds[task]))
+        def watched(run: StageRun) -> None:
+            done = run.done
 
-        pool._begin = watched  # type: ignore[method-assign]
+            def noted(run: StageRun) -> None:
+                seats = zip(run.places, run.seconds, strict=True)
+                self._seats[run.stage] = [(i, str(host), s) for i, (host, s) in enumerate(seats)]
+                done(run)
+
+            run.done = noted
+            submit(run)
+
+        pool.submit = watched  # type: ignore[method-assign]
 
     def advance(self, seconds: float) -> None:
         """Let it run, and look at the CPU of its executors at the end."""

@@ -12,14 +12,16 @@ import pytest
 from penstock.batches.snapshot import POOL
 from penstock.batches.values import Batch
 from penstock.core.errors import EngineError, InputError, NotReady
-from penstock.core.model import Change
+from penstock.core.model import Change, Snapshot
 from penstock.policies import SparkDra
 from penstock.simulator.microbatch import (
     ExecutorProfile,
     MicroBatchEngine,
     Profile,
+    SourceProfile,
     StateProfile,
 )
+from penstock.simulator.microbatch import engine as engine_module
 from penstock.simulator.microbatch.curve import Curve
 from penstock.workloads.patterns import Constant, Cosine, Pattern, Step
 from penstock.workloads.release import releases
@@ -393,3 +395,29 @@ def test_noise_has_mean_one() -> None:
 def test_starts_keep_to_the_order_of_time() -> None:
     for batches in (run(counting_alone(), LOADS["bids"], seconds=300.0, start=s) for s in (1, 6)):
         assert all(b.end <= c.start + 1e-9 for b, c in pairwise(batches))
+
+
+@pytest.mark.parametrize("trigger", [0.0, 2.0])
+@pytest.mark.parametrize("capacity", [1500, 6000])
+def test_the_newest_batches_tell_the_same_as_all(
+    trigger: float, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a backlog that grows, one that is worked off, and a long time without data."""
+    query = counting(trigger=trigger, sources=(SourceProfile(name="bids", max_rows=capacity),))
+    load = Step(low=2000.0, high=0.0, at=900.0)
+
+    def looks() -> list[Snapshot | None]:
+        profile = Profile(version=1, queries=(query,))
+        engine = MicroBatchEngine(profile, load, seconds=4000.0, start=3, seed=5)
+        found: list[Snapshot | None] = []
+        while engine.advance(23.0):
+            try:
+                found.append(engine.observe())
+            except NotReady:
+                found.append(None)
+        return found
+
+    short = looks()
+    assert sum(seen is not None for seen in short) > 50
+    monkeypatch.setattr(engine_module, "_newest", lambda batches, since: list(batches))
+    assert short == looks()

@@ -133,17 +133,20 @@ class ActionLog:
     def _finish(self, cost: Rescale) -> None:
         self._action = None
         self._awaiting_batch = cost
-        self.past = [*self.past[1 - self._kept :], cost]
+        self.past.append(cost)
+        del self.past[: -self._kept]
 
     def _update(
         self, time: float, *, first_task: float | None = None, steady: float | None = None
     ) -> None:
-        self.past = [
-            replace(c, first_task=first_task or c.first_task, steady=steady or c.steady)
-            if c.time == time
-            else c
-            for c in self.past
-        ]
+        for place in range(len(self.past) - 1, -1, -1):  # it is one of the last
+            c = self.past[place]
+            if c.time < time:
+                return
+            if c.time == time:
+                self.past[place] = replace(
+                    c, first_task=first_task or c.first_task, steady=steady or c.steady
+                )
 
 
 def join_time(past: Sequence[Rescale], assumed: float | None) -> JoinTime | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Reversible, Sequence
 from dataclasses import dataclass
 
 from penstock.batches.stages import StageLog
@@ -23,7 +23,9 @@ class Partitions:
     skew: float | None
 
 
-def busiest_stage(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -> Stage | None:
+def busiest_stage(
+    batches: Reversible[Batch], stages: Mapping[int, Sequence[Stage]]
+) -> Stage | None:
     """The stage with most busy time of the newest batch that read anything."""
     for batch in reversed(batches):
         if batch.rows and (ran := [s for s in stages.get(batch.id, ()) if s.tasks]):
@@ -56,7 +58,7 @@ class PartitionLog:
 
     def read(
         self,
-        queries: Mapping[str, Sequence[Batch]],
+        queries: Mapping[str, Reversible[Batch]],
         stages: StageLog,
         tasks: Callable[[Stage], Sequence[Task]],
     ) -> None:

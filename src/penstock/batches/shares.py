@@ -20,8 +20,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import attrgetter
 
 from penstock.batches.values import Batch, Executor, Stage
+from penstock.core.quick import maker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,9 @@ class ExecutorTime:
         return here * at - self._sums[0][here] - (gone * at - self._sums[1][gone])
 
 
+_spell = maker(Spell)  # one for every stage of every batch that is looked at
+
+
 def spells_of(batch: Batch, stages: Sequence[Stage], *, cores: float) -> dict[int, Spell]:
     """When each stage of a batch worked, by its id.
 
@@ -96,20 +101,20 @@ def spells_of(batch: Batch, stages: Sequence[Stage], *, cores: float) -> dict[in
     found: dict[int, Spell] = {}
     untimed: list[Stage] = []
     rest = batch.start
-    for stage in sorted(stages, key=lambda s: s.id):
+    for stage in sorted(stages, key=attrgetter("id")):
         start = min(max(stage.submitted or 0.0, batch.start), batch.end)
         end = min(max(stage.ended or 0.0, start), batch.end)
         if stage.submitted is None or stage.ended is None or end <= start:
             untimed.append(stage)
         else:
-            found[stage.id] = Spell(start=start, end=end, busy=stage.busy / cores)
+            found[stage.id] = _spell(start=start, end=end, busy=stage.busy / cores)
             rest = max(rest, end)
     whole = sum(s.busy for s in untimed)
     for stage in untimed:
         share = stage.busy / whole if whole else 1.0 / len(untimed)
         start, rest = rest, min(batch.end, rest + share * (batch.end - rest))
         whole -= stage.busy
-        found[stage.id] = Spell(start=start, end=rest, busy=stage.busy / cores)
+        found[stage.id] = _spell(start=start, end=rest, busy=stage.busy / cores)
     return found
 
 

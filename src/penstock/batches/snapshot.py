@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from penstock.batches.shares import ExecutorTime, StageTimes, Used, cpu_of, shares_of
 from penstock.batches.stage_work import Work
@@ -86,11 +87,7 @@ def snapshot(
         time=now,
         window=max(w.span for w in windows),
         age=max(0.0, now - max(w.end for w in windows)),
-        pipeline=Pipeline(
-            operators=operators,
-            edges=tuple(edges),
-            slot_tasks={POOL: at_once} if at_once != 1 else {},
-        ),
+        pipeline=_pipeline(tuple(operators.items()), tuple(edges), at_once),
         operators=seen,
         pools={POOL: tuple(slots.values())},
         acting=acting,
@@ -100,6 +97,16 @@ def snapshot(
         facts={POOL: PoolFacts(cores=cores_of(executors) or 1.0, join=join)},
         unmeasured=tuple(unmeasured),
         findings=tuple(findings),
+    )
+
+
+@lru_cache(maxsize=16)
+def _pipeline(
+    operators: tuple[tuple[str, Operator], ...], edges: tuple[tuple[str, str], ...], at_once: float
+) -> Pipeline:
+    """Made once: from one look to the next it seldom changes."""
+    return Pipeline(
+        operators=dict(operators), edges=edges, slot_tasks={POOL: at_once} if at_once != 1 else {}
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from penstock.batches.batch_cost import LEAST_BATCHES, Cost, explains, fit
 from penstock.batches.shares import Spell, spells_of
@@ -86,7 +87,7 @@ class BatchWork:
         """What a batch costs, if it can be told and holds for the window too."""
         every = list(zip(self.rows, self.busy, self._cold(), strict=True))
         worked = [(n, y, c) for n, y, c in every if n and y]
-        weights = [weight_of(c) for _, _, c in worked] if self.cold else None
+        weights = [weight_of(c) for _, _, c in worked] if any(self.cold) else None
         cost = fit([n for n, _, _ in worked], [y for _, y, _ in worked], weights)
         window = every[-self.recent :]
         if cost is None or not any(n for n, _, _ in window):
@@ -150,6 +151,9 @@ class BatchWork:
         )
 
 
+_BUSY = attrgetter("busy")
+
+
 def total(values: Sequence[float | None]) -> float | None:
     """The sum; ``None`` unless all are known."""
     known = [v for v in values if v is not None]
@@ -172,9 +176,7 @@ def batch_work(
     """
     return BatchWork(
         rows=[b.rows if source is None else b.inputs[source].rows for b in batches],
-        busy=[
-            0.0 if b.idle else sum(s.busy for s in stages.get(b.id, ())) / cores for b in batches
-        ],
+        busy=[0.0 if b.idle else sum(map(_BUSY, stages.get(b.id, ()))) / cores for b in batches],
         recent=recent,
         cold=cold,
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 
 from penstock.batches.values import Batch, Stage
 
@@ -84,16 +85,20 @@ def roles_of(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) ->
     A stage that read input and no shuffle reads a source; which one, the rows tell that each
     source reports. The others are lined up from the last stage backwards.
     """
-    ran = {b.id: sorted((s for s in stages.get(b.id, ()) if s.tasks), key=_id) for b in batches}
-    full = [ran[b.id] for b in batches if b.rows and ran[b.id]] or [r for r in ran.values() if r]
+    ran = {b.id: _split(stages.get(b.id, ())) for b in batches}
+    full = [ran[b.id] for b in batches if b.rows and any(ran[b.id])]
+    full = full or [halves for halves in ran.values() if any(halves)]
     if not full:
         return []
-    usual = Counter(len(r) for r in full).most_common(1)[0][0]
-    sources = min(usual, max(1, *(sum(map(_reads, r)) for r in full)))
+    usual = Counter([len(reading) + len(others) for reading, others in full]).most_common(1)[0][0]
+    sources = min(usual, max(1, *[len(reading) for reading, _ in full]))
     later = usual - sources
     roles: list[dict[int, list[Stage]]] = [{} for _ in range(usual)]
     for b in batches:
-        reading, others = _split(ran[b.id], min(sources, max(0, len(ran[b.id]) - later)))
+        reading, others = ran[b.id]
+        count = min(sources, max(0, len(reading) + len(others) - later))
+        if len(reading) != count:
+            reading, others = _evened(reading + others, count)
         for index, stage in zip(_sides(b, reading, sources), reading, strict=True):
             roles[index].setdefault(b.id, []).append(stage)
         for back, stage in enumerate(reversed(others)):
@@ -154,23 +159,31 @@ def _as_much(read: float, written: Mapping[str, float]) -> tuple[str, ...]:
     return ()
 
 
-def _id(stage: Stage) -> int:
-    return stage.id
+_ID = attrgetter("id")
 
 
 def _reads(stage: Stage) -> bool:
     return stage.input_records > 0 and stage.read_records == 0
 
 
-def _split(stages: Sequence[Stage], count: int) -> tuple[list[Stage], list[Stage]]:
-    """The stages that read sources, ``count`` of them, and the others.
+def _split(stages: Sequence[Stage]) -> tuple[list[Stage], list[Stage]]:
+    """The stages of a batch that read sources, and the others, those without tasks left out."""
+    reading: list[Stage] = []
+    others: list[Stage] = []
+    for stage in sorted(stages, key=_ID):
+        if stage.tasks:
+            (reading if _reads(stage) else others).append(stage)
+    return reading, others
+
+
+def _evened(stages: Sequence[Stage], count: int) -> tuple[list[Stage], list[Stage]]:
+    """The same with ``count`` that read sources.
 
     Where too few read anything, those that read nothing at all make up for it.
     """
-    chosen = {s.id for s in stages if _reads(s)}
-    if len(chosen) != count:
-        by_doubt = sorted(stages, key=lambda s: (not _reads(s), s.read_records > 0, s.id))
-        chosen = {s.id for s in by_doubt[:count]}
+    by_doubt = sorted(stages, key=lambda s: (not _reads(s), s.read_records > 0, s.id))
+    chosen = {s.id for s in by_doubt[:count]}
+    stages = sorted(stages, key=_ID)
     return [s for s in stages if s.id in chosen], [s for s in stages if s.id not in chosen]
 
 

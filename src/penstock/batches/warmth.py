@@ -57,6 +57,7 @@ class Warmth:
     def __init__(self) -> None:
         self._lives: dict[str, _Life] = {}
         self._all_warm = -math.inf  # since then no executor has been cold
+        self._cold: list[tuple[float, float]] = []  # from when to when each of them was
         self._added = self._warm = self._gone = np.zeros(0)
 
     def look(self, executors: Sequence[Executor], now: float) -> None:
@@ -66,11 +67,14 @@ class Warmth:
         self._added = np.array([life.added for life in lives])
         self._gone = np.array([_or_never(life.removed) for life in lives])
         self._warm = np.minimum(self._gone, [_or_never(life.warm) for life in lives])
+        self._cold = [*zip(self._added.tolist(), self._warm.tolist(), strict=True)]
         self._all_warm = float(self._warm.max(initial=-math.inf))
 
     def cold_share(self, start: float, end: float) -> float:
         """The share of the executors' time in which they were cold; 0 if none was there."""
         if start >= self._all_warm:
+            return 0.0
+        if not any(came < end and start < warm for came, warm in self._cold):
             return 0.0
         came = np.maximum(self._added, start)
         there = float(np.maximum(np.minimum(self._gone, end) - came, 0.0).sum())

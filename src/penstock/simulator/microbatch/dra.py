@@ -79,9 +79,10 @@ class Allocator:
         ratio = self._settings.allocation_ratio / pool.profile.cores
         needed = math.ceil(tasks * ratio - 1e-9)
         if needed < self.target:
-            self.target = max(needed, self._fewest)
             self._step = 1
-            self._tell()
+            if self.target > self._fewest:  # most looks find it there
+                self.target = max(needed, self._fewest)
+                self._tell()
         elif now >= self._add_at - 1e-9:
             self._add(needed)
             self._add_at = now + self._settings.sustained_backlog_timeout

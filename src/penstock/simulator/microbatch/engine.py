@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Reversible
 
 from penstock.batches.actions import GIVE_UP, KEPT, ActionLog, join_time, victims
+from penstock.batches.batch_cost import HISTORY
 from penstock.batches.partitions import MOST_TASKS, PartitionLog
 from penstock.batches.running import BATCH_TIME, NewestLog
 from penstock.batches.snapshot import POOL, snapshot
 from penstock.batches.stages import StageLog
 from penstock.batches.values import Batch, Executor, Stage, Task
-from penstock.batches.warmth import Warmth, is_cold
+from penstock.batches.warmth import WARM_AFTER, Warmth
 from penstock.batches.window import told_of, windows_of
 from penstock.core.errors import EngineError, InputError, unknown
 from penstock.core.model import Change, Rescale, Slot, Snapshot
@@ -126,11 +127,11 @@ class MicroBatchEngine:
             if not query.profile.trigger:
                 underway[query.profile.name] = query.underway(self._batch_time)
                 query.tell_running()
-        queries = {q.profile.name: list(q.recent) for q in self._queries if q.recent}
-        self._partitions.read(queries, self._stages, self.tasks)
+        recent = {q.profile.name: q.recent for q in self._queries if q.recent}
+        self._partitions.read(recent, self._stages, self.tasks)
         self._warmth.look(self._executors(since=now - LONGEST), now)
         windows = windows_of(
-            queries,
+            {name: _newest(batches, now - self._window) for name, batches in recent.items()},
             self._stages,
             self._partitions,
             now=now,
@@ -234,8 +235,11 @@ class MicroBatchEngine:
 
     def _executors(self, *, since: float) -> list[Executor]:
         """In the order they were asked for; without those that had gone before a moment."""
-        hosts = [h for h in self._pool.gone if (h.removed or 0.0) > since]
-        hosts += self._pool.alive.values()
+        hosts = [*self._pool.alive.values()]
+        for host in reversed(self._pool.gone):
+            if (host.removed or 0.0) <= since:
+                break
+            hosts.append(host)
         return [h.seen() for h in sorted(hosts, key=lambda h: h.number)]
 
     def _slots(self) -> dict[str, Slot]:
@@ -248,7 +252,7 @@ class MicroBatchEngine:
     def _slot(self, host: SimulatedExecutor) -> Slot:
         then, worked, busy = self._last.get(host.number, (self.now, 0.0, 0.0))
         elapsed = (self.now - then) * host.cores
-        cold = is_cold(host.seen())
+        cold = host.worked < WARM_AFTER
         if elapsed <= 0:
             return Slot(id=str(host.number), cold=cold)
         p = self.profile.executor
@@ -268,6 +272,29 @@ class MicroBatchEngine:
             Task(partition=partition, executor="", busy=seconds, records=0)
             for partition, seconds in by_length[:MOST_TASKS]
         ]
+
+
+def _newest(batches: Reversible[Batch], since: float) -> list[Batch]:
+    """The last batches of a query, as many as tell the same as all of them.
+
+    Those of the window that began at ``since`` and the one before, those whose costs are compared,
+    and further back to where none of the records had been released that the window's took.
+    """
+    found: list[Batch] = []
+    before: Batch | None = None
+    for batch in reversed(batches):
+        if before is None and found and batch.end <= since:
+            before = batch
+        found.append(batch)
+        if before is not None and len(found) > HISTORY and _all_new(batch, before):
+            break
+    return found[::-1]
+
+
+def _all_new(batch: Batch, before: Batch) -> bool:
+    """Whether all that was not taken when a batch ended came after the planning of another."""
+    both = zip(batch.sources, before.sources, strict=True)
+    return all((s.available or 0) <= (t.taken or 0) for s, t in both)
 
 
 def _check(

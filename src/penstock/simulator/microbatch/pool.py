@@ -9,16 +9,19 @@ the tasks of a stage in the order of its partitions. So waves come by themselves
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from penstock.batches.values import Executor
-from penstock.simulator.microbatch import draws
-from penstock.simulator.microbatch.event_queue import EventQueue
+from penstock.core.quick import maker
+from penstock.simulator.microbatch import draws, tasks
+from penstock.simulator.microbatch.event_queue import EventQueue, Moment
 from penstock.simulator.microbatch.profile import ExecutorProfile
+from penstock.simulator.microbatch.tasks import Floats
 
-WARM = 1e-3  # a slow-down below this is none
+NEVER = (math.inf, math.inf)
+
+_executor = maker(Executor)  # all of them at every look
 
 
 @dataclass(slots=True, eq=False)
@@ -27,51 +30,65 @@ class StageRun:
 
     ``job`` and ``stage`` its place in the queue · ``seconds`` of each task on a warm executor,
     replaced by what it took · ``writes`` whether its tasks leave a shuffle behind · ``done`` is
-    called when all tasks have ended.
+    called when all tasks have ended · ``places`` the numbers of the executors that took them ·
+    ``row`` in the tables of the pool while they run.
     """
 
     job: int
     stage: int
-    seconds: list[float]
+    seconds: list[float] | Floats
     writes: bool
     done: Callable[[StageRun], None]
-    begun: int = 0
-    ended: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """In the queue."""
-        return self.job, self.stage
+    places: list[int] = field(default_factory=list)
+    row: int = tasks.NONE
 
 
 @dataclass(slots=True, eq=False)
 class SimulatedExecutor:
-    """One executor. ``idle_since`` it has no task · ``wrote`` when it last wrote to a shuffle.
-
-    ``worked`` seconds in ended tasks · ``begins`` the sum of the begins of its running tasks, so
-    that its busy seconds are known at any moment.
-    """
+    """One executor; what it does is in the ``tables`` of its pool."""
 
     number: int
     cores: int
-    cold: bool
+    pool: Pool
     added: float = 0.0
     removed: float | None = None
     leaving: bool = False
-    running: int = 0
-    completed: int = 0
-    worked: float = 0.0
-    begins: float = 0.0
-    idle_since: float | None = field(default=None)
-    wrote: float = -math.inf
+
+    @property
+    def running(self) -> int:
+        """Tasks at work."""
+        return int(self.pool.tables.marks[self.number, tasks.RUNNING])
+
+    @property
+    def completed(self) -> int:
+        """Tasks that have ended."""
+        return int(self.pool.tables.marks[self.number, tasks.COMPLETED])
+
+    @property
+    def worked(self) -> float:
+        """Seconds in ended tasks."""
+        return float(self.pool.tables.state[self.number, tasks.WORKED])
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when it has no task; ``None`` with one."""
+        since = float(self.pool.tables.state[self.number, tasks.IDLE])
+        return None if math.isnan(since) else since
+
+    @property
+    def wrote(self) -> float:
+        """When it last wrote to a shuffle."""
+        return float(self.pool.tables.state[self.number, tasks.WROTE])
 
     def busy(self, now: float) -> float:
         """Core-seconds with a task so far."""
-        return self.worked + self.running * now - self.begins
+        # The begins of the running tasks are summed, so that this is known at any moment.
+        begins = float(self.pool.tables.state[self.number, tasks.BEGINS])
+        return self.worked + self.running * now - begins
 
     def seen(self) -> Executor:
         """As Spark's REST interface shows it."""
-        return Executor(
+        return _executor(
             id=str(self.number),
             host="local",
             cores=self.cores,
@@ -89,7 +106,8 @@ class Pool:
 
     ``total`` that Spark keeps up: it replaces those that are missing · ``alive`` by number,
     ``gone`` in the order they went · ``starting`` those asked for that have not registered ·
-    ``waiting_tasks``, ``running_tasks`` · ``backlog_since`` tasks wait without a break.
+    ``tables`` of what they do · ``running_tasks``, ``waiting_tasks`` of all stages · ``due`` when
+    the next task ends.
     """
 
     def __init__(
@@ -100,18 +118,24 @@ class Pool:
         self.alive: dict[int, SimulatedExecutor] = {}
         self.gone: list[SimulatedExecutor] = []
         self.starting = 0
-        self.waiting_tasks = 0
-        self.running_tasks = 0
-        self.backlog_since: float | None = None
+        self.tables = tasks.tables(profile)
+        self.due: Moment = NEVER
+        self.running_tasks = self.waiting_tasks = 0
         self._events = events
+        self._events.tasks = self
         self._count = 0
-        self._free: dict[int, SimulatedExecutor] = {}
-        self._queue: list[StageRun] = []
+        self._runs: dict[int, StageRun] = {}  # by their row in the tables
+        self._waits_since: float | None = None
         self._places = draws.stream(seed, draws.PLACES)
         self._starts = draws.Delays(seed, draws.STARTS, profile.noise)
         self._leaves = draws.Delays(seed, draws.LEAVES, profile.noise)
         for _ in range(size):
             self._register(self._new(cold=False))
+
+    @property
+    def backlog_since(self) -> float | None:
+        """Since when tasks wait without a break; ``None`` if none does."""
+        return self._waits_since if self.waiting_tasks else None
 
     @property
     def staying(self) -> list[SimulatedExecutor]:
@@ -131,91 +155,79 @@ class Pool:
         for host in [self.alive[number] for number in numbers]:
             if not host.leaving:
                 host.leaving = True
-                self._free.pop(host.number, None)
+                self.tables.marks[host.number, tasks.LEAVING] = 1
+                tasks.take(host.number, self.tables)
                 if not host.running:
                     self._send_off(host)
 
     def submit(self, run: StageRun) -> None:
         """Queue the tasks of a stage; what is free begins at once."""
-        insort(self._queue, run, key=_place)
-        self.waiting_tasks += len(run.seconds)
-        free = [*self._free.values()]
-        hosts = [free[i] for i in self._places.permutation(len(free))]
-        while hosts and run.begun < len(run.seconds):
-            for host in hosts:
-                if run.begun < len(run.seconds):
-                    self._begin(host, run)
-            hosts = [host for host in hosts if host.running < host.cores]
-        if self.waiting_tasks and self.backlog_since is None:
-            self.backlog_since = self._events.now
-
-    def _begin(self, host: SimulatedExecutor, run: StageRun) -> None:
-        now = self._events.now
-        task = run.begun
-        run.begun += 1
-        if run.begun == len(run.seconds):
-            self._queue.remove(run)
-        seconds = run.seconds[task]
-        if host.cold:
-            seconds = run.seconds[task] = self._slowed(host, seconds)
-        host.running += 1
-        host.begins += now
-        host.idle_since = None
-        if host.running == host.cores:
-            self._free.pop(host.number, None)
-        self.running_tasks += 1
-        self.waiting_tasks -= 1
+        row = 0
+        while row in self._runs:
+            row += 1
+        self._runs[row] = run
+        run.row = row
+        count = len(run.seconds)
+        self.tables = tables = tasks.grown(self.tables, stages=row + 1, tasks=count)
+        tables.stages[row] = run.job, run.stage, count, 0, 0, run.writes
+        tables.seconds[row, :count] = run.seconds
         if not self.waiting_tasks:
-            self.backlog_since = None
-        self._events.at(now + seconds, self._end, host, run, now)
+            self._waits_since = self._events.now
+        order = self._places.permutation(int(tables.totals[tasks.OPEN]))
+        self._events.turn = tasks.deal(row, order, self._events.now, self._events.turn, tables)
+        self._note()
 
-    def _end(self, host: SimulatedExecutor, run: StageRun, begin: float) -> None:
-        now = self._events.now
-        host.running -= 1
-        host.completed += 1
-        host.begins -= begin
-        host.worked += now - begin
-        if run.writes:
-            host.wrote = now
-        if not host.running:
-            host.idle_since = now
-        self.running_tasks -= 1
-        run.ended += 1
-        if not host.leaving:
-            self._feed(host)
-        elif not host.running:
-            self._send_off(host)
-        if run.ended == len(run.seconds):
+    def run(self, until: Moment) -> None:
+        """Let tasks end that are due before a moment; no further than the end of a stage."""
+        events = self._events
+        time, turn = until
+        events.turn, row, number, events.now = tasks.run(
+            time, float(turn), events.turn, self.tables
+        )
+        self._note()
+        if number != tasks.NONE:
+            self._send_off(self.alive[number])
+        if row != tasks.NONE:
+            run = self._runs.pop(row)
+            count = len(run.seconds)
+            run.seconds = self.tables.seconds[row, :count].tolist()
+            run.places = self.tables.places[row, :count].tolist()
+            run.row = tasks.NONE
             run.done(run)
 
-    def _feed(self, host: SimulatedExecutor) -> None:
-        """Give the free cores of an executor what waits."""
-        while self._queue and host.running < host.cores:
-            self._begin(host, self._queue[0])
-        if host.running < host.cores:
-            self._free[host.number] = host
+    def progress(self, run: StageRun) -> tuple[int, int, list[float]]:
+        """How many tasks of a stage have begun and have ended, and the seconds of all."""
+        if run.row == tasks.NONE:
+            return len(run.seconds), len(run.seconds), list(run.seconds)
+        begun, ended = self.tables.stages[run.row, [tasks.BEGUN, tasks.ENDED]].tolist()
+        return begun, ended, self.tables.seconds[run.row, : len(run.seconds)].tolist()
 
-    def _slowed(self, host: SimulatedExecutor, seconds: float) -> float:
-        """What a task takes on a new executor, slower or faster than on others."""
-        first = self.profile.first_task if not (host.completed or host.running) else 0.0
-        taken = seconds_after(self.profile, seconds, host.worked)
-        if not first and host.worked >= self.profile.boost_for and taken - seconds < WARM * seconds:
-            host.cold = False
-        return taken + first
+    def _note(self) -> None:
+        """Read the tables after every change: the next end of a task, and how many there are."""
+        t = self.tables
+        self.running_tasks, self.waiting_tasks, *_ = t.totals.tolist()
+        end, turn, *_ = t.running[t.order[0]].tolist()
+        self.due = (end, turn) if self.running_tasks else NEVER
 
     def _new(self, *, cold: bool) -> SimulatedExecutor:
-        host = SimulatedExecutor(number=self._count, cores=self.profile.cores, cold=cold)
+        number = self._count
         self._count += 1
-        return host
+        self.tables = tasks.grown(self.tables, executors=self._count)
+        self.tables.marks[number] = 0, 0, cold, 0, 0
+        self.tables.state[number] = 0.0, 0.0, math.nan, -math.inf
+        return SimulatedExecutor(number=number, cores=self.profile.cores, pool=self)
 
     def _arrive(self, host: SimulatedExecutor) -> None:
         self.starting -= 1
         self._register(host)
 
     def _register(self, host: SimulatedExecutor) -> None:
-        host.added = host.idle_since = self._events.now
+        host.added = self._events.now
         self.alive[host.number] = host
-        self._feed(host)
+        self.tables = tasks.grown(self.tables, cores=self.profile.cores * len(self.alive))
+        self.tables.state[host.number, tasks.IDLE] = host.added
+        self._events.turn = tasks.feed(host.number, host.added, self._events.turn, self.tables)
+        self._note()
 
     def _send_off(self, host: SimulatedExecutor) -> None:
         delay = self.profile.leave * self._leaves.next()
@@ -226,10 +238,6 @@ class Pool:
         del self.alive[host.number]
         self.gone.append(host)
         self.fill()
-
-
-def _place(run: StageRun) -> tuple[int, int]:
-    return run.place
 
 
 def seconds_after(profile: ExecutorProfile, seconds: float, worked: float) -> float:
@@ -243,19 +251,4 @@ def seconds_after(profile: ExecutorProfile, seconds: float, worked: float) -> fl
     >>> round(seconds_after(cold, 0.01, 0.0), 3), round(seconds_after(cold, 10.0, 0.0), 1)
     (0.098, 14.6)
     """
-    p = profile
-    if worked < p.boost_for:
-        faster = min(seconds, (p.boost_for - worked) / p.boost)
-        return faster * p.boost + seconds - faster
-    more = p.slowdown - 1.0
-    if not (more > 0.0 and p.warm_up > 0.0):
-        return seconds
-    begin = worked / p.warm_up
-    whole = _log_sum(begin, math.log(more)) + seconds / p.warm_up
-    end = whole + math.log1p(-more * math.exp(-whole))
-    return (end - begin) * p.warm_up
-
-
-def _log_sum(a: float, b: float) -> float:
-    """ln(e^a + e^b)."""
-    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+    return float(tasks.seconds_after(tasks.values_of(profile), seconds, worked))

@@ -7,12 +7,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from penstock.batches.running import RunningBatch, Underway
 from penstock.batches.stages import KEPT_BATCHES, StageLog
 from penstock.batches.values import Admission, Batch, Source, Stage
+from penstock.core.quick import maker
 from penstock.simulator.microbatch import draws
 from penstock.simulator.microbatch.curve import Curve
 from penstock.simulator.microbatch.draws import Floats
@@ -22,6 +24,9 @@ from penstock.simulator.microbatch.profile import QueryProfile, StageProfile, St
 
 IDLE_EVERY = 10.0  # seconds between two reports that there is nothing to do, Spark's own
 POLL = 0.01  # seconds between two looks for data of a query without a trigger interval
+
+NOTHING: Mapping[str, Any] = {}  # one for the hundred thousands of batches of a week
+_new_batch, _new_source, _new_stage = maker(Batch), maker(Source), maker(Stage)
 
 
 @dataclass(slots=True, eq=False)
@@ -54,7 +59,7 @@ class _Open:
         """That a stage reads."""
         if stage.source is not None:
             return self.rows[stage.source]
-        return sum(self.written[name] for name in stage.upstream)
+        return sum([self.written[name] for name in stage.upstream])
 
 
 class SimulatedQuery:
@@ -104,6 +109,7 @@ class SimulatedQuery:
         self._read_by = {
             s.name: [t for t in profile.stages if s.name in t.upstream] for s in profile.stages
         }
+        self._operators = tuple(s.state.operator for s in profile.stages if s.state)
         self._open: _Open | None = None
         self._closing = False
         self._committed = 0.0
@@ -209,7 +215,7 @@ class SimulatedQuery:
         run = StageRun(
             job=batch.job,
             stage=next(self._numbers.stages),
-            seconds=(costs / self._pool.profile.share).tolist(),
+            seconds=costs / self._pool.profile.share,
             writes=bool(self._read_by[stage.name]),
             done=lambda run: self._stage_ended(batch, stage, run, begun),
         )
@@ -220,7 +226,7 @@ class SimulatedQuery:
         records = batch.records(stage)
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
-        batch.tasks[run.stage] = run.seconds
+        batch.tasks[run.stage] = list(run.seconds)
         del batch.runs[stage.name]
         self._log.add([self._stage(batch, stage, run, begun)])
         for later in self._read_by[stage.name]:
@@ -232,13 +238,16 @@ class SimulatedQuery:
 
     def _stage(self, batch: _Open, stage: StageProfile, run: StageRun, begun: float) -> Stage:
         """As Spark tells of it: a task, what it read and wrote, counts when it has ended."""
-        done = run.ended == len(run.seconds)
-        share = run.ended / len(run.seconds)
-        records, reads = round(batch.records(stage) * share), stage.source is not None
+        begun_tasks, ended, seconds = self._pool.progress(run)
+        done = ended == len(seconds)
+        records = batch.records(stage)
+        if not done:
+            records = round(records * ended / len(seconds))
+        reads = stage.source is not None
         # Tasks end about in the order in which they begin.
-        executor, busy = self._pool.profile, sum(run.seconds[: run.ended])
+        executor, busy = self._pool.profile, sum(seconds[:ended])
         written = batch.written[stage.name] if done else round(stage.selectivity * records)
-        return Stage(
+        return _new_stage(
             id=run.stage,
             run_id=self.profile.name,
             batch=self._id,
@@ -250,8 +259,8 @@ class SimulatedQuery:
             input_records=records if reads else 0,
             read_records=0 if reads else records,
             write_records=written if run.writes else 0,
-            completed=0 if done else run.ended,
-            active=run.begun - run.ended,
+            completed=0 if done else ended,
+            active=begun_tasks - ended,
             submitted=begun,
             ended=self._events.now if done else None,
         )
@@ -277,7 +286,7 @@ class SimulatedQuery:
         """As the progress of the query tells of it."""
         sources = self._sources(batch)
         states = [(s.state, self.state[s.name]) for s in self.profile.stages if s.state]
-        return Batch(
+        return _new_batch(
             query=self.profile.name,
             run_id=self.profile.name,
             id=self._id,
@@ -287,16 +296,17 @@ class SimulatedQuery:
             available=sum(batch.available),
             taken=sum(self.taken),
             sources=sources,
-            state=tuple(state.operator for state, _ in states),
+            state=self._operators,
             state_rows=round(sum(rows for _, rows in states)),
             state_bytes=round(sum(state.bytes_per_row * rows for state, rows in states)),
             written=sum(n for name, n in batch.written.items() if not self._read_by[name]),
+            phases=NOTHING,
         )
 
     def _sources(self, batch: _Open) -> tuple[Source, ...]:
         """What it takes of each source."""
         return tuple(
-            Source(rows=rows, available=has, taken=taken, name=name)
+            _new_source(rows=rows, available=has, taken=taken, name=name, waiting=NOTHING)
             for (name, rows), has, taken in zip(
                 batch.rows.items(), batch.available, self.taken, strict=True
             )
