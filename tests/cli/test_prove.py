@@ -41,6 +41,8 @@ def prove(
         (["broker", "--kills", "0"], "must lie between"),
         (["agents", "--seconds", "10"], "--seconds 10 must lie between 60 and 3600"),
         (["agents", "--period", "99"], "--period 99 must lie between 12"),
+        (["replay", "--only", "no"], "unknown example 'no'; there are windowed"),
+        (["replay", "--policies", "hpa-cpu,dhalian"], "did you mean 'dhalion'"),
         (["source", "--seconds", "0"], "--seconds 0 must lie between 1 and 3599"),
     ],
 )
