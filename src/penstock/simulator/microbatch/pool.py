@@ -171,7 +171,8 @@ class Pool:
         if not self.waiting_tasks:
             self._waits_since = self._events.now
         order = self._places.permutation(int(tables.totals[tasks.OPEN]))
-        self._events.turn = tasks.deal(row, order, self._events.now, self._events.turn, tables)
+        hosts = tables.free[order]
+        self._events.turn = tasks.deal(row, hosts, self._events.now, self._events.turn, tables)
         self._note()
 
     def run(self, until: Moment) -> None:
