@@ -201,7 +201,7 @@ class SimulatedQuery:
         most = math.inf if stage.most_out is None else stage.most_out * stage.tasks
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
         batch.tasks[run.stage] = list(run.seconds)
-        self._log.add([self._stage(batch, stage, run, begun)])
+        self._log.add((self._stage(batch, stage, run, begun),))
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
                 self._run(batch, later)

@@ -45,7 +45,8 @@ def compiled(function: F) -> F:
 
     No function here makes any, so there are none to free; counting takes 4/5 of the time of a task.
     """
-    return cast(F, njit(cache=True, _nrt=False)(function))
+    options: dict[str, Any] = {"cache": True, "_nrt": False}
+    return cast(F, njit(**options)(function))
 
 
 class Tables(NamedTuple):
