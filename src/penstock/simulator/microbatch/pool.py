@@ -173,8 +173,9 @@ class Pool:
         tables.seconds[row, :count] = run.seconds
         if not self.waiting_tasks:
             self._waits_since = self._events.now
-        order = self._places.permutation(int(tables.totals[tasks.OPEN]))
-        self._events.turn = tasks.deal(row, order, self._events.now, self._events.turn, tables)
+        hosts = tables.free[: tables.totals[tasks.OPEN]].copy()
+        self._places.shuffle(hosts)
+        self._events.turn = tasks.deal(row, hosts, self._events.now, self._events.turn, tables)
         self._note()
 
     def run(self, until: Moment) -> None:

@@ -228,7 +228,7 @@ class SimulatedQuery:
         batch.written[stage.name] = round(min(stage.selectivity * records, most))
         batch.tasks[run.stage] = list(run.seconds)
         del batch.runs[stage.name]
-        self._log.add([self._stage(batch, stage, run, begun)])
+        self._log.add((self._stage(batch, stage, run, begun),))
         for later in self._read_by[stage.name]:
             if all(name in batch.written for name in later.upstream):
                 self._run(batch, later)
