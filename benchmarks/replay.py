@@ -143,6 +143,7 @@ def measure(days: float, runs: Iterable[tuple[str, str, float]]) -> list[Replay]
     found = []
     for case, policy, period in runs:
         with fresh.Pool(1) as pool:
+            pool.apply(play, (case, policy, period, 0.01))  # load what is compiled, fill caches
             found.append(pool.apply(play, (case, policy, period, days)))
     return found
 

@@ -96,7 +96,8 @@ def _recency(count: int) -> Floats:
 
 def _median(values: Floats) -> float:
     """Much faster for few values than numpy's own."""
-    ordered = np.sort(values)
+    ordered = values.copy()
+    ordered.sort()
     middle = len(ordered) // 2
     return float(ordered[middle] + ordered[~middle]) / 2
 

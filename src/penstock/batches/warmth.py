@@ -74,7 +74,10 @@ class Warmth:
         """The share of the executors' time in which they were cold; 0 if none was there."""
         if start >= self._all_warm:
             return 0.0
-        if not any(came < end and start < warm for came, warm in self._cold):
+        for added, warm in self._cold:
+            if added < end and start < warm:
+                break
+        else:
             return 0.0
         came = np.maximum(self._added, start)
         there = float(np.maximum(np.minimum(self._gone, end) - came, 0.0).sum())

@@ -273,10 +273,11 @@ def _complete(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -
         return batches
     last = batches[-1]
     batches = [b for b in batches if len(b.sources) == len(last.sources)]
-    usual = Counter(len(stages[b.id]) for b in batches[:-1] if b.rows and b.id in stages)
+    if last.idle or not last.rows:
+        return batches
+    usual = Counter([len(stages[b.id]) for b in batches[:-1] if b.rows and b.id in stages])
     expected = usual.most_common(1)[0][0] if usual else 0
-    late = not last.idle and last.rows and len(stages.get(last.id, ())) < expected
-    return batches[:-1] if late else batches
+    return batches[:-1] if len(stages.get(last.id, ())) < expected else batches
 
 
 def _unbroken(batches: Sequence[Batch], stages: Mapping[int, Sequence[Stage]]) -> Sequence[Batch]:

@@ -103,8 +103,7 @@ class SimulatedQuery:
             seed, number, batch=profile.batch_noise, task=profile.task_noise, tasks=sum(widths)
         )
         self._shares = {
-            s.name: np.array(s.shares) if s.shares else np.full(s.tasks, 1.0 / s.tasks)
-            for s in profile.stages
+            s.name: np.array(s.shares) if s.shares else 1.0 / s.tasks for s in profile.stages
         }
         self._read_by = {
             s.name: [t for t in profile.stages if s.name in t.upstream] for s in profile.stages
