@@ -217,3 +217,19 @@ def test_cost_is_one_for_the_oracle_and_money_with_a_price() -> None:
     assert total_cost(late, price=0.5) == pytest.approx(0.5 * 2 * 2.0)
     assert total_cost(late, price=0.5, late_price=20.0) == pytest.approx(1.0 + 2.0)
     assert total_cost({"slots_mean": 1.0}) is None
+
+
+def test_in_long_runs_nobody_looks_where_nothing_is_decided() -> None:
+    """A fixed size scores the same whether or not it is looked at every minute."""
+    about: dict[str, Any] = {
+        "policy": "static",
+        "policy_parameters": {"pools": f"{POOL}=2"},
+        "workload_parameters": {"low": 20.0, "high": 60.0, "period": 7200.0, "noise": 0.0},
+        "period": 600.0,
+        "application": single(tasks=2, trigger=60.0),
+        "query": "q",
+    }
+    short, long = (cell(minutes=24 * 60.0 + more, **about).run(0).scores for more in (0.0, 10.0))
+    assert short["cpu_mean"] is not None and long["cpu_mean"] is None
+    assert long["latency_p95"] == pytest.approx(short["latency_p95"], rel=0.02)
+    assert (long["slots_mean"], long["actions"]) == (2.0, 0.0)
