@@ -19,6 +19,7 @@ from penstock.simulator.microbatch import Profile
 from penstock.spark.settings.settings import load
 from tests.fakes.microbatch_examples import EXECUTOR, counting
 from tests.fakes.shell import Shell
+from tests.places import ROOT
 
 POLICIES = ["ds2", "hpa-cpu"]
 
@@ -122,3 +123,13 @@ def test_the_command_prints_the_same(
 def test_bad_input_is_refused(journal: Path, more: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         penstock.replay(journal, **{"policies": POLICIES, "seeds": 1, **more})  # type: ignore[arg-type]
+
+
+def test_the_recording_that_comes_along_is_played_as_it_ran() -> None:
+    """A journal of real Spark: what the recorded policy does when it is played, beside the run."""
+    found = penstock.replay(ROOT / "examples" / "replay" / "decisions.jsonl", POLICIES, seeds=3)
+    agreement = found.agreement
+    assert agreement.decisions == agreement.same == 55
+    assert abs(agreement.executors_error or 1.0) <= 0.15
+    played, recorded = agreement.behind or (0.0, 0.0)
+    assert played == pytest.approx(recorded, rel=0.3)
