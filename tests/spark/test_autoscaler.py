@@ -206,7 +206,7 @@ def test_parameters_of_a_policy_come_from_the_configuration(tmp_path: Path) -> N
     session = FakeSession([], conf_of_session={"spark.penstock.policy.slots": "2"})
     with without_spark():
         made = Autoscaler(session, config=file)
-        assert parameters_of(made.policy) == {"slots": 2}
+        assert parameters_of(made.policy) == {"slots": 2, "pools": ""}
         assert made.settings.origins["policy.slots"] == "spark.penstock.policy.slots"
         again = Autoscaler.from_settings(session, made.settings)
         assert (again.policy, again.guards) == (made.policy, made.guards)

@@ -140,7 +140,8 @@ def test_another_policy_drops_the_parameters_of_the_one_before(file: Path) -> No
 def test_a_policy_may_be_named_without_a_table(tmp_path: Path) -> None:
     path = tmp_path / "p.toml"
     path.write_text('policy = "static"\n')
-    assert loaded(path, {"PENSTOCK_POLICY_SLOTS": "3"}).parameters == {"slots": 3}
+    settings = loaded(path, {"PENSTOCK_POLICY_SLOTS": "3"})
+    assert settings.parameters == {"slots": 3, "pools": ""}
 
 
 def test_the_file_is_found_by_argument_spark_or_environment(file: Path, tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def compare(
 
     >>> found = compare(["ds2", "hpa-cpu"], query="q1", minutes=20, seeds=2)
     >>> [row.label for row in found.groups[0].rows]
-    ['ds2', 'hpa-cpu']
+    ['ds2', 'hpa-cpu', 'static (peak)']
     """
     load, given = _workload(workload)
     minutes = workload_minutes(load, given) if minutes is None else minutes
