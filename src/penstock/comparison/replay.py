@@ -22,6 +22,7 @@ from penstock import __version__
 from penstock.batches.running import BATCH_TIME
 from penstock.batches.snapshot import POOL
 from penstock.comparison import runner
+from penstock.comparison.advice import RAN, advised
 from penstock.comparison.api import GivenGuards, Named, cells_of, given_guards, static_at_peak
 from penstock.comparison.groups import key_of
 from penstock.comparison.profiled import ProfileCell
@@ -44,9 +45,8 @@ from penstock.core.guards import Guards
 from penstock.core.ports import Policy
 from penstock.history.files import atomic, write_text
 from penstock.history.learning.learn import Learned, learn
-from penstock.policies import spark_dra
 from penstock.report import replay_page, runs, units
-from penstock.report.bench_tables import Row, figure_text
+from penstock.report.bench_tables import Row
 from penstock.report.replay_tables import Advice, OverTime, ReplayView, replay_lines
 from penstock.report.statistics import Estimate
 from penstock.report.table import terminal_text
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 POLICIES = ("ds2", "ds2+", "hpa-cpu", "hpa+", "hpa-varga", "dhalion", "dhalion+", "spark-dra")
 NOW, RECORDED, PLAYED = "static (now)", "recorded", "as recorded"
 ROOM, LEAST_ROOM = 2, 4  # times the most executors that there were, and at least so many
-SPARE = 1.25  # of the advised maximum over what covers the highest rate
 DAY = 24 * 3600.0
 STEPS = ((6 * 3600.0, 1.0), (2 * DAY, 10.0), (math.inf, 60.0))  # of the demand, by its length
 SEEDS = ((DAY, 5), (2 * DAY, 3), (math.inf, 1))  # runs of each policy, by the length
@@ -294,7 +293,7 @@ def _beside(first: ProfileCell, recorded: RecordedRun, limits: Guards) -> list[P
         found.append(
             dataclasses.replace(
                 first,
-                key="recorded-policy",
+                key=RAN,
                 policy=header.policy,
                 policy_parameters=dict(header.parameters),
                 own=None,
@@ -310,8 +309,8 @@ def _beside(first: ProfileCell, recorded: RecordedRun, limits: Guards) -> list[P
 def _agreement(learned: Learned, recorded: RecordedRun, results: Results) -> Agreement:
     same = same_decisions(recorded)
     played = None
-    if any(cell.key == "recorded-policy" for cell in results.cells):
-        played = results.estimate("recorded-policy", "slots_mean").mean
+    if any(cell.key == RAN for cell in results.cells):
+        played = results.estimate(RAN, "slots_mean").mean
     wait = results.estimate("recorded-played", "latency_p95").mean
     known = recorded.scores.get("latency_p95")
     return Agreement(
@@ -341,7 +340,7 @@ def _view(
     return ReplayView(
         title=f"Replay of {cell.query}",
         group=group,
-        advice=_advice(learned, recorded, comparison, cell),
+        advice=advised(learned, recorded, comparison, cell),
         agreement=agreement.lines(),
         notes=learned.profile.notes,
         remarks=_remarks(learned),
@@ -373,103 +372,6 @@ def _recorded_row(recorded: RecordedRun, cell: ProfileCell) -> Row:
         if value is not None
     }
     return Row(key=RECORDED, label=RECORDED, figures=figures)
-
-
-def _advice(
-    learned: Learned, recorded: RecordedRun, comparison: Comparison, cell: ProfileCell
-) -> Advice:
-    """The policy that costs least, of those that can be attached; or a fixed size."""
-    results = comparison.results
-    cells = {c.key: c for c in results.cells if isinstance(c, ProfileCell)}
-    known = [
-        (row, cells[row.key])
-        for group in comparison.groups
-        for row in group.rows
-        if cells[row.key].policy not in ("scheduled", spark_dra.NAME)
-        and row.key != "recorded-policy"
-        and TOTAL_COST in row.figures
-    ]
-    row, best = _cheapest(results, known)
-    slots, late = row.figures["slots_mean"].mean, row.figures["slo_seconds"].mean / cell.seconds
-    peak = int(cell.peak_sizes(0)[POOL])
-    parameters = {k: v for k, v in best.policy_parameters.items() if k != "pools"}
-    minimum, maximum = cell.guards.minimum, cell.guards.maximum
-    if best.fixed:
-        size = best.fixed[POOL]
-        minimum = maximum = size
-        parameters = {"slots": size}
-    else:
-        maximum = min(maximum, max(minimum + 1, math.ceil(SPARE * peak)))
-    return Advice(
-        label=row.label if not best.fixed else f"a fixed size of {best.fixed[POOL]}",
-        policy=best.policy,
-        parameters=parameters,
-        minimum=minimum,
-        maximum=maximum,
-        why=(
-            f"{figure_text(slots)} executors in the mean, {units.share(late)} of the time late; "
-            f"recorded {figure_text(recorded.scores['slots_mean'] or 0.0)}, "
-            f"{units.share((recorded.scores['slo_seconds'] or 0.0) / cell.seconds)}"
-            f"{_saved(recorded, slots, cell)}"
-        ),
-        sure=_sure(results, row.key, [r.key for r, _ in known]),
-        first=_first(learned, cell, size=minimum if best.fixed else None),
-    )
-
-
-def _cheapest(
-    results: Results, known: Sequence[tuple[Row, ProfileCell]]
-) -> tuple[Row, ProfileCell]:
-    """What costs least; a fixed size where nothing is clearly cheaper than that."""
-    found = min(known, key=lambda pair: pair[0].figures[TOTAL_COST].mean)
-    if found[1].fixed or len(results.seeds) < 2:
-        return found
-    for row, cell in known:
-        if cell.fixed and results.paired(row.key, found[0].key, TOTAL_COST).verdict == "tie":
-            return row, cell
-    return found
-
-
-def _saved(recorded: RecordedRun, slots: float, cell: ProfileCell) -> str:
-    """What the present setting pays for more, per day."""
-    more = (recorded.scores["slots_mean"] or 0.0) - slots
-    if more <= 0:
-        return ""
-    hours = 24.0 * more
-    money = "" if cell.price is None else f", {cell.price * hours:.2f} in money"
-    return f"; the present setting pays {figure_text(hours)} executor-hours a day more{money}"
-
-
-def _sure(results: Results, best: str, keys: Sequence[str]) -> str:
-    seeds = results.seeds
-    if len(seeds) < 2:
-        return "one run of each, no interval: give more seeds"
-    won = sum(
-        min(keys, key=lambda key: float(results.values(key, TOTAL_COST)[place])) == best
-        for place in range(len(seeds))
-    )
-    others = [results.paired(best, key, TOTAL_COST) for key in keys if key != best]
-    ties = sum(d.verdict == "tie" for d in others)
-    text = f"in {won} of {len(seeds)} draws of what the profile does not know well it costs least"
-    return f"{text}; {ties} others cannot be told from it" if ties else text
-
-
-def _first(learned: Learned, cell: ProfileCell, *, size: int | None) -> tuple[str, ...]:
-    """What to do first."""
-    found = []
-    if len(cell.remarks()) > 1:
-        found.append(f"{cell.remarks()[1]}: look at partitions and limits before executors")
-    if learned.linear:
-        found.append(
-            "all batches ran on one number of executors, so that other sizes are inferred: run it "
-            "on another size for ten minutes and replay that"
-        )
-    if size is not None:
-        found.append(f"set the size to {size} and watch the delay; attach in mode advise meanwhile")
-    else:
-        found.append("attach it in mode advise for a day, then compare its journal by a replay")
-        found.append("then let it act, with these limits, and freeze it by its file if in doubt")
-    return tuple(found)
 
 
 def _over_time(recorded: RecordedRun, comparison: Comparison, cell: ProfileCell) -> OverTime:
