@@ -10,8 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from penstock import __version__
-from penstock.history.files import write_text
 from penstock.report import units
 from penstock.report.bench_tables import (
     COMPARED,
@@ -22,7 +20,7 @@ from penstock.report.bench_tables import (
     figure_text,
     versus_text,
 )
-from penstock.report.page import asset, script_json
+from penstock.report.page import charts_page
 from penstock.report.statistics import Estimate
 from penstock.report.table import Styled, Table
 
@@ -70,36 +68,13 @@ SCORES: Sequence[tuple[str, str, str, float]] = (
     ),
 )
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<title>{title} – Penstock</title>
-<style>{uplot_css}</style>
-<style>{css}
-.pareto {{ width: 100%; height: auto; background: #fff; border-radius: 6px; }}
-td.front {{ font-weight: 600; }}</style>
-</head>
-<body>
-<main>
-<header><h1>{title}</h1><p class="sub">{subtitle}</p></header>
-<section><h2>Latency against slots</h2><img class="pareto" alt="mean queue latency against \
-slot-seconds, by policy" src="data:image/png;base64,{picture}"></section>
+_STYLE = """.pareto { width: 100%; height: auto; background: #fff; border-radius: 6px; }
+td.front { font-weight: 600; }"""
+_SECTIONS = """<section><h2>Latency against slots</h2><img class="pareto" alt="mean queue latency \
+against slot-seconds, by policy" src="data:image/png;base64,{picture}"></section>
 {groups}
 <section><h2>Configuration</h2><details><summary>What was run</summary>\
-<pre>{config}</pre></details></section>
-<footer>{footer}</footer>
-</main>
-<script type="application/json" id="data">{data}</script>
-<script>{uplot_js}</script>
-<script>{js}</script>
-</body>
-</html>
-"""
+<pre>{config}</pre></details></section>"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,21 +98,15 @@ def write(
     config: Mapping[str, Any],
 ) -> Path:
     """Write the page; everything that a user wrote is escaped."""
-    text = _PAGE.format(
-        title=escape(title),
-        subtitle=escape(subtitle),
+    sections = _SECTIONS.format(
         picture=base64.b64encode(picture.read_bytes()).decode("ascii"),
         groups="".join(_section(n, g, lines[n]) for n, g in enumerate(groups)),
         config=escape(json.dumps(config, indent=2, ensure_ascii=False)),
-        footer=escape(f"{path.parent.resolve().name} · Penstock {__version__}"),
-        data=script_json([_data(g, lines[n]) for n, g in enumerate(groups)]),
-        uplot_css=asset("vendor", "uPlot.min.css"),
-        uplot_js=asset("vendor", "uPlot.iife.min.js"),
-        css=asset("assets", "page.css"),
-        js=asset("assets", "bench.js"),
     )
-    write_text(path, text)
-    return path
+    data = [_data(g, lines[n]) for n, g in enumerate(groups)]
+    return charts_page(
+        path, title=title, subtitle=subtitle, sections=sections, style=_STYLE, data=data
+    )
 
 
 def _section(number: int, group: Group, lines: Lines | None) -> str:

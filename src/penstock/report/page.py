@@ -56,6 +56,53 @@ def asset(folder: str, name: str) -> str:
     return (files("penstock.report") / folder / name).read_text(encoding="utf-8")
 
 
+_CHARTS = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<title>{title} – Penstock</title>
+<style>{uplot_css}</style>
+<style>{css}
+{style}</style>
+</head>
+<body>
+<main>
+<header><h1>{title}</h1><p class="sub">{subtitle}</p></header>
+{sections}
+<footer>{footer}</footer>
+</main>
+<script type="application/json" id="data">{data}</script>
+<script>{uplot_js}</script>
+<script>{js}</script>
+</body>
+</html>
+"""
+
+
+def charts_page(
+    path: Path, *, title: str, subtitle: str, sections: str, style: str, data: Any
+) -> Path:
+    """Write a page of several policies with their charts; ``sections`` and ``style`` are HTML."""
+    text = _CHARTS.format(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        sections=sections,
+        style=style,
+        footer=escape(f"{path.parent.resolve().name} · Penstock {__version__}"),
+        data=script_json(data),
+        uplot_css=asset("vendor", "uPlot.min.css"),
+        uplot_js=asset("vendor", "uPlot.iife.min.js"),
+        css=asset("assets", "page.css"),
+        js=asset("assets", "bench.js"),
+    )
+    write_text(path, text)
+    return path
+
+
 def script_json(value: Any) -> str:
     """JSON that cannot end the script element it stands in."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -8,27 +8,11 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from penstock import __version__
-from penstock.history.files import write_text
-from penstock.report.page import asset, script_json
+from penstock.report.page import charts_page
 from penstock.report.replay_tables import ReplayView, policies_table
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<title>{title} – Penstock</title>
-<style>{uplot_css}</style>
-<style>{css}
-pre.copy {{ user-select: all; overflow-x: auto; }}</style>
-</head>
-<body>
-<main>
-<header><h1>{title}</h1><p class="sub">{note}</p></header>
+_STYLE = "pre.copy { user-select: all; overflow-x: auto; }"
+_SECTIONS = """\
 <section><h2>Advice</h2><p><b>{label}</b>: {why}</p><p class="hint">How sure: {sure}</p>
 <pre class="copy">{settings}</pre><pre class="copy">{command}</pre>
 <ol>{first}</ol></section>
@@ -40,15 +24,7 @@ pre.copy {{ user-select: all; overflow-x: auto; }}</style>
 <section><h2>Can it be trusted?</h2><p class="hint">Played beside recorded</p><ul>{agreement}</ul>
 {notes}</section>
 <section><h2>What was read</h2><ul>{remarks}</ul>
-<details><summary>Everything that was run</summary><pre>{config}</pre></details></section>
-<footer>{footer}</footer>
-</main>
-<script type="application/json" id="data">{data}</script>
-<script>{uplot_js}</script>
-<script>{js}</script>
-</body>
-</html>
-"""
+<details><summary>Everything that was run</summary><pre>{config}</pre></details></section>"""
 
 
 def write(path: Path, view: ReplayView, *, config: Mapping[str, Any]) -> Path:
@@ -57,9 +33,7 @@ def write(path: Path, view: ReplayView, *, config: Mapping[str, Any]) -> Path:
     notes = ""
     if view.notes:
         notes = f'<p class="hint">Not learnt from this recording</p><ul>{_items(view.notes)}</ul>'
-    text = _PAGE.format(
-        title=escape(view.title),
-        note=escape(view.group.title),
+    sections = _SECTIONS.format(
         label=escape(advice.label),
         why=escape(advice.why),
         sure=escape(advice.sure),
@@ -73,15 +47,11 @@ def write(path: Path, view: ReplayView, *, config: Mapping[str, Any]) -> Path:
         notes=notes,
         remarks=_items(view.remarks),
         config=escape(json.dumps(config, indent=2, ensure_ascii=False)),
-        footer=escape(f"{path.parent.resolve().name} · Penstock {__version__}"),
-        data=script_json([_data(view)]),
-        uplot_css=asset("vendor", "uPlot.min.css"),
-        uplot_js=asset("vendor", "uPlot.iife.min.js"),
-        css=asset("assets", "page.css"),
-        js=asset("assets", "bench.js"),
     )
-    write_text(path, text)
-    return path
+    return charts_page(
+        path, title=view.title, subtitle=view.group.title, sections=sections, style=_STYLE,
+        data=[_data(view)],
+    )  # fmt: skip
 
 
 def _items(lines: Iterable[str]) -> str:
